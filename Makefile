@@ -6,6 +6,8 @@
 #   make faults  breaks runs on purpose, and prints what was lost: about half an hour
 #   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
 #   make test-engine   tasks_vllm on a real vLLM engine, on a CPU
+#   make lock   the versions of a release, .ci/requirements.lock; LOCK=FILE installs them
+#   make dist   the wheel, tried in an empty environment
 #   make test-upstream   the contributions to others: that their tests fail without them, too
 # All make the environment first (once; most of it is PyTorch) and reuse it later.
 
@@ -25,7 +27,7 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo docs test test-host test-engine test-upstream lint types unit fuzz faults env clean
+.PHONY: demo docs test test-host test-engine test-upstream lint types unit fuzz faults env lock dist clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
@@ -50,7 +52,7 @@ types: env
 unit: env
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 30
 
-# Texts that models and judges write, and files, as nobody would expect them (docs/hostile_input.md).
+# Texts that models and judges write, and files, as nobody would expect them (docs/robustness.md).
 N ?= 1000000
 FILES ?= 20000
 SEED ?= 0
@@ -78,7 +80,7 @@ $(VENV)/.installed: pyproject.toml
 	@test -x $(UV) || $(call quietly,$(BIN)/pip install --quiet uv)
 	@echo "[2/3] packages, about 2 GB: minutes, once"
 	@$(call quietly,$(INSTALL) --upgrade "setuptools>=77" wheel)
-	@$(call quietly,$(INSTALL) --editable ".[dev]" --config-setting editable_mode=strict)
+	@$(call quietly,$(INSTALL) --editable ".[dev]" --config-setting editable_mode=strict $(if $(LOCK),--constraint $(LOCK)))
 	@touch $@
 
 $(LINKED): $(VENV)/.installed
@@ -87,5 +89,16 @@ $(LINKED): $(VENV)/.installed
 	@$(call quietly,$(INSTALL) --no-deps --no-build-isolation --editable . --config-setting editable_mode=strict)
 	@touch $@
 
+# For Python 3.10 and all newer ones, on every system.
+lock: env
+	@$(UV) pip compile --quiet --universal --python-version 3.10 --extra dev --upgrade --no-annotate \
+	  --no-emit-package lmms-eval-tasks --custom-compile-command "make lock" pyproject.toml --output-file .ci/requirements.lock
+
+# The wheel and the sources, and the wheel in an empty environment: what a user of the index gets.
+dist: env
+	@rm -rf dist build/wheel && $(UV) build --quiet --out-dir dist
+	@$(UV) venv --quiet build/wheel && $(UV) pip install --quiet --python build/wheel/bin/python dist/*.whl
+	@build/wheel/bin/lmms-eval-tasks leaderboard maia > /dev/null && echo "dist: $$(ls dist)"
+
 clean:
-	rm -rf $(VENV) build out .cache
+	rm -rf $(VENV) build dist out .cache

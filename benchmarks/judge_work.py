@@ -1,17 +1,19 @@
 """What benchmarks/judge_throughput.py measures: the bare client, our layer, the host's judge.
 
-`python benchmarks/judge_work.py PART N...` runs one of PARTS in a process of its own and prints its
-result as JSON.
+`python benchmarks/judge_work.py PART N...` runs one of PARTS in this process and prints its result
+as JSON; `work` is the processor time of each verdict beside the bare client's.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from argparse import RawTextHelpFormatter
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +26,7 @@ from slow_endpoint import Endpoint
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.judges.verdict import Reply, Request
+    from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request
 
 THREADS = 64  # of the bare client, and of our layer beside it
 HOST_THREADS = 4  # --process_docs_parallel, the host's default
@@ -65,8 +67,8 @@ def config(endpoint: Endpoint) -> JudgeConfig:
 def requests(endpoint: Endpoint, items: Iterable[int]) -> list[dict[str, Any]]:
     """The JSON that our layer sends for these items."""
     from lmms_eval_tasks.judges.engine import render, schema_of
+    from lmms_eval_tasks.judges.providers.exchange import Request
     from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-    from lmms_eval_tasks.judges.verdict import Request
     from lmms_eval_tasks.maia.judge import criterion
 
     made, asked = config(endpoint), criterion()
@@ -94,11 +96,11 @@ def layer(endpoint: Endpoint, limit: int, items: Iterable[int], cache: Path) -> 
 
     Returns seconds, those for making the run and its cache left out.
     """
-    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.judges.run import JudgeSession
     from lmms_eval_tasks.maia.judge import criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
-    run = Run(JudgeLimits(concurrency=limit), cache=cache)
+    run = JudgeSession(JudgeLimits(concurrency=limit), cache=cache)
     judge, asked = run.judge(config(endpoint), outermost=True), criterion()
     seconds = under_threads(limit, lambda n: judge.verdict(asked, fields(n)).status, items)
     run.close()
@@ -109,11 +111,11 @@ def judged(endpoint: Endpoint, items: Iterable[int], timeout: float) -> tuple[fl
     """Our layer as users run it: seconds, and verdicts by status; `timeout` for each attempt."""
     from dataclasses import replace
 
-    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.judges.run import JudgeSession
     from lmms_eval_tasks.maia.judge import criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
-    run, asked, all_items = Run(JudgeLimits(), progress=True), criterion(), list(items)
+    run, asked, all_items = JudgeSession(JudgeLimits(), progress=True), criterion(), list(items)
     run.progress.expect(len(all_items))
     judge = run.judge(replace(config(endpoint), timeout=timeout), outermost=True)
     start = time.perf_counter()
@@ -160,13 +162,13 @@ class InProcess:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:  # noqa: ARG002
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:  # noqa: ARG002
         """A reply for one sample."""
-        from lmms_eval_tasks.judges.verdict import Reply
+        from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 
         text = slow_endpoint.CONTENT.replace(".", f" ({next(self._numbers)}).")
         name = "-".join(slow_endpoint.MODEL.split("-"))  # a new string, as JSON gives one
-        return [Reply(text, model=name, prompt_tokens=600, completion_tokens=24)]
+        return [JudgeReply(text, model=name, prompt_tokens=600, completion_tokens=24)]
 
 
 def memory(number: int) -> dict[str, float]:
@@ -176,7 +178,7 @@ def memory(number: int) -> dict[str, float]:
     """
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.engine import LanguageJudge
-    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.judges.run import JudgeSession
     from lmms_eval_tasks.maia.judge import criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
@@ -184,7 +186,7 @@ def memory(number: int) -> dict[str, float]:
     kept: list[dict[str, Any]] = []
     before, start = _resident("VmRSS"), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(THREADS) as pool:
-        run = Run(JudgeLimits(concurrency=THREADS), cache=Path(folder))
+        run = JudgeSession(JudgeLimits(concurrency=THREADS), cache=Path(folder))
         judge = LanguageJudge(judges.JudgeConfig("openai", MODEL), InProcess(), run)
         for first in range(0, number, 1000):  # the pool's queue is not what is measured
             chunk = range(first, min(first + 1000, number))
@@ -212,7 +214,34 @@ def imported() -> dict[str, Any]:
     return {"each": 1000 * seconds, "heavy": [name for name in HEAVY if name in sys.modules]}
 
 
-PARTS: dict[str, Callable[..., Any]] = {"host": host, "memory": memory, "imported": imported}
+def work(number: int) -> dict[str, float]:
+    """Milliseconds of this process's processor time for each of `number` verdicts, best of three:
+    of the bare client, of our layer, and of our layer with all replies in its cache.
+    """
+    found: dict[str, list[float]] = {"bare": [], "layer": [], "hits": []}
+
+    def timed(name: str, call: Callable[[], object]) -> None:
+        start = time.process_time()
+        call()
+        found[name].append(1000 * (time.process_time() - start) / number)
+
+    with slow_endpoint.started() as endpoint:
+        bodies = requests(endpoint, range(number))
+        for _ in range(3):
+            with tempfile.TemporaryDirectory() as folder:
+                cache = Path(folder)
+                timed("bare", lambda: bare(endpoint, bodies))
+                timed("layer", lambda cache=cache: layer(endpoint, THREADS, range(number), cache))
+                timed("hits", lambda cache=cache: layer(endpoint, THREADS, range(number), cache))
+    return {name: round(min(times), 3) for name, times in found.items()}
+
+
+PARTS: dict[str, Callable[..., Any]] = {
+    "host": host,
+    "memory": memory,
+    "imported": imported,
+    "work": work,
+}
 
 
 def in_a_process(part: str, *numbers: int, **env: str) -> Any:
@@ -223,4 +252,8 @@ def in_a_process(part: str, *numbers: int, **env: str) -> Any:
 
 
 if __name__ == "__main__":
-    print(json.dumps(PARTS[sys.argv[1]](*map(int, sys.argv[2:]))))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter)
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("numbers", type=int, nargs="*", metavar="N", help="of verdicts, of rounds")
+    chosen = parser.parse_args()
+    print(json.dumps(PARTS[chosen.part](*chosen.numbers)))

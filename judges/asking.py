@@ -156,7 +156,7 @@ def _say_once(problem: str) -> None:
 
 
 def judged(
-    name: str, criterion: Criterion, fields: Mapping[str, Any], reply: str
+    name: str, criterion: Criterion, fields: Mapping[str, object], reply: str
 ) -> Generator[Sequence[Ask], Sequence[Verdict], Judged]:
     """Put a model's reply to a judge (asking.py); a reply that is no answer is not worth a call.
 

@@ -13,33 +13,39 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import json
 import os
 import platform
-import re
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import fields
 from datetime import datetime, timezone
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import notify, settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges.providers.exchange import (
+    FORMAT,
+    JudgeReply,
+    Request,
+    pack,
+    plain,
+    reply_of,
+    unpack,
+)
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     import sqlite3
 
+    from filelock import FileLock
+
 COMMON = "replies.sqlite3"
 BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a load for seconds
 _POLL = 0.02  # seconds between two looks at whether another process has its reply
-# `rest` is what a hit does not need: request, criterion, judge, task, stored. Copies above 0 are
-# second replies that earlier versions kept.
+# `rest` is what a hit does not need: request, criterion, judge, task, stored. `copy` is always 0.
 _TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
     rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
 _INDEX = "sqlite_autoindex_replies_1"
@@ -83,19 +89,19 @@ class Cache:
         with _explained(path), self._lock:
             self._open()
 
-    def get(self, key: str) -> Reply | None:
-        """The reply for `key`. None if there is none, or only an endpoint's failure (which earlier
-        versions kept), or if the file fails (said once).
-        """
+    def get(self, key: str) -> JudgeReply | None:
+        """The reply for `key`; None if there is none, or if the file fails (said once)."""
         reply = None
         with _explained(self.path, self._warn):
             with self._lock:
                 unwritten = self._unwritten.get(key)
                 row = unwritten[1:] if unwritten else self._open().execute(_USED, (key,)).fetchone()
-            reply = None if row is None else reply_of(_unpack(row[0]))
-        return None if reply is None or reply.failure else reply
+            reply = None if row is None else reply_of(unpack(row[0]))
+        return reply  # noqa: RET504 - None where the file failed
 
-    def put(self, key: str, reply: Reply, request: Request, about: Mapping[str, str]) -> Reply:
+    def put(
+        self, key: str, reply: JudgeReply, request: Request, about: Mapping[str, str]
+    ) -> JudgeReply:
         """Keep a reply for good; `about` is `criterion`, `judge` and `task`, for people and tables.
 
         Returns:
@@ -104,7 +110,7 @@ class Cache:
             said once, it is `reply`, and it is written with a later one, or at the end.
         """
         now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        row = (key, _pack(plain(reply)), _pack({"request": plain(request), **about, "stored": now}))
+        row = (key, pack(plain(reply)), pack({"request": plain(request), **about, "stored": now}))
         kept = reply
         with _explained(self.path, self._warn), self._lock:
             self._unwritten[key] = row
@@ -112,19 +118,16 @@ class Cache:
             self._write_rest()
         return kept
 
-    def _write(self, row: tuple[str, bytes, bytes]) -> Reply:
+    def _write(self, row: tuple[str, bytes, bytes]) -> JudgeReply:
         """Write a row; the reply that the file has then. The lock is held."""
         file, (key, packed, _) = self._open(), row
         if file.execute(f"{_INSERT} VALUES (?, 0, ?, ?)", row).rowcount == 0:
             (packed,) = file.execute(_USED, (key,)).fetchone()
         try:
-            kept = reply_of(_unpack(packed))
-            usable = not kept.failure
-        except _UNREADABLE:
-            usable = False
-        if not usable:  # damaged, or a failure: it would be paid for again in every run
+            kept = reply_of(unpack(packed))
+        except _UNREADABLE:  # damaged: it would be paid for again in every run
             file.execute(f"{_REPLACE} VALUES (?, 0, ?, ?)", row)
-            kept = reply_of(_unpack(row[1]))
+            kept = reply_of(unpack(row[1]))
         self._unwritten.pop(key, None)
         return kept
 
@@ -134,49 +137,54 @@ class Cache:
 
     @contextmanager
     def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
-        """Around the asking of a question: other processes with the same one wait for its reply.
+        """Around the asking of a question: other threads and processes with the same one wait.
 
-        Its own byte of a file is locked, until the block or the process ends. Where there are no
-        such locks, after BUSY_SECONDS, or once `wait(seconds)` is False, it goes on without: both
-        may pay then, and none waits for ever.
+        It ends with the block or the process. After BUSY_SECONDS of another process, or once
+        `wait(seconds)` is False, it goes on without: both may pay then, and none waits for ever.
+        """
+        until = time.monotonic() + BUSY_SECONDS
+        while not (is_ours := self._take(key, time.monotonic() < until)) and wait(_POLL):
+            pass
+        try:
+            yield
+        finally:
+            if is_ours:
+                with self._lock, suppress(OSError):
+                    self._under_way.discard(key)
+                    self._lock_byte(key, free=True)
+
+    def _take(self, key: str, others: bool) -> bool:
+        """Begin a question, unless a thread is at it; with `others`, unless a process is."""
+        with self._lock:
+            if key in self._under_way:
+                return False
+            try:
+                self._lock_byte(key)
+            except (BlockingIOError, PermissionError):
+                if others:
+                    return False
+            except OSError:  # a file system without locks
+                pass
+            self._under_way.add(key)
+            return True
+
+    def _lock_byte(self, key: str, *, free: bool = False) -> None:
+        """Lock or free a question's own byte of a file; nothing where the system has no such locks.
+
+        They are the open file's, not the process's: of these no deadlock is suspected, and none is
+        let go when another file is closed. One open file for all: a process has few descriptors.
         """
         try:
             import fcntl
         except ImportError:  # Windows
-            yield
             return
         import struct
 
-        # Of the open file, not of the process: no deadlock is suspected, and none is let go when
-        # another file is closed. One open file for all: a process has few descriptors.
-        command: Any = getattr(fcntl, "F_OFD_SETLK", None)
-
-        def lock(kind: int, file: int) -> None:
+        command: int | None = getattr(fcntl, "F_OFD_SETLK", None)  # None: macOS
+        if command is not None:
+            kind = fcntl.F_UNLCK if free else fcntl.F_WRLCK
             asked = struct.pack("hhqqi", kind, os.SEEK_SET, int(key[:15], 16), 1, 0)
-            fcntl.fcntl(file, command, asked)
-
-        def taken() -> int:
-            """The file in which the question is locked now; -1: by somebody else."""
-            with self._lock:
-                if key not in self._under_way:
-                    with suppress(BlockingIOError, PermissionError):
-                        lock(fcntl.F_WRLCK, file := self._asked_file())
-                        self._under_way.add(key)
-                        return file
-            return -1
-
-        file, until = -1, time.monotonic() + BUSY_SECONDS
-        with suppress(OSError):  # a file system without locks
-            while command is not None and (file := taken()) < 0:
-                if time.monotonic() > until or not wait(_POLL):
-                    break
-        try:
-            yield
-        finally:
-            if file >= 0:
-                with self._lock, suppress(OSError):
-                    self._under_way.discard(key)
-                    lock(fcntl.F_UNLCK, file)
+            fcntl.fcntl(self._asked_file(), command, asked)
 
     def _asked_file(self) -> int:
         if self._asked < 0:
@@ -275,7 +283,7 @@ def _files(path: Path) -> list[Path]:
     return [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm")]
 
 
-def _alone_at(path: Path) -> Any:
+def _alone_at(path: Path) -> FileLock:
     """A lock for steps that SQLite has none for."""
     from filelock import FileLock
 
@@ -359,7 +367,7 @@ def _is_ours(file: sqlite3.Connection) -> bool:
     return {(kind, name, " ".join((sql or "").split())) for kind, name, sql in found} == own
 
 
-def lines(path: Path) -> Iterator[dict[str, Any]]:
+def lines(path: Path) -> Iterator[JsonObject]:
     """All replies of a file in the order of keys.
 
     A line has `key`, `reply`, `request` (images as `sha256:...`), `criterion`, `judge`, `task`,
@@ -371,84 +379,4 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
     query = "SELECT key, reply, rest FROM replies WHERE copy = 0 ORDER BY key"
     with _explained(path), closing(_connect(path, create=False)) as file:
         for key, reply, rest in file.execute(query):
-            yield {"key": key, "reply": _unpack(reply), **_unpack(rest)}
-
-
-# --- a request's key, requests and replies as they are stored -------------------------------------
-
-FORMAT = 1  # of keys and of the file; with another one no stored reply is found
-_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
-# Surrogates are not escaped here: two escaped ones would read as the character they make up.
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
-_sorted_json = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), default=dict, sort_keys=True
-).encode
-
-
-def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
-    """SHA-256 (hex) of all that can change a reply: provider, request, index of the sample.
-
-    The order of keys counts only within the schema: models write a reply's fields in its order, and
-    a reason before the score is another question than one after it.
-    """
-    asked = {**plain(request), "schema": to_json(request.schema)}
-    for name in ("temperature", "top_p"):  # 0, 0.0 and -0.0 are one number
-        if asked["sampling"][name] is not None:
-            asked["sampling"][name] += 0.0
-    everything = {"format": FORMAT, "identity": identity, "request": asked, "sample": sample}
-    return sha256(_bytes(_sorted_json(everything))).hexdigest()
-
-
-def plain(record: Request | Reply | Sampling) -> dict[str, Any]:
-    """A record's fields as JSON takes them, with data URLs in messages as their digests; without
-    `exact_schema`, which is another way to ask for the same reply.
-    """
-    names = (field.name for field in fields(record) if field.name != "exact_schema")
-    values = {name: getattr(record, name) for name in names}
-    if isinstance(record, Request):
-        values["sampling"] = plain(record.sampling)
-        values["messages"] = [_without_data(message) for message in record.messages]
-    return values
-
-
-def _without_data(part: Any) -> Any:
-    if isinstance(part, str):
-        is_data = _DATA_URL.match(part)
-        return f"sha256:{sha256(_bytes(part)).hexdigest()}" if is_data else part
-    if isinstance(part, Mapping):
-        return {name: _without_data(value) for name, value in part.items()}
-    return [_without_data(item) for item in part] if isinstance(part, list | tuple) else part
-
-
-def reply_of(values: Mapping[str, Any]) -> Reply:
-    """The reply that `plain` was given. Raises TypeError or ValueError for anything else."""
-    tokens = values["tokens"]
-    if tokens is not None:
-        tokens = tuple(
-            Token(text, float(logprob), tuple((other, float(value)) for other, value in top))
-            for text, logprob, top in tokens
-        )
-    known = {name: value for name, value in values.items() if name != "form"}  # of earlier versions
-    texts = [known["text"] or "", *(known.get(name, "") for name in ("finish", "model", "refusal"))]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a text that is none")
-    return Reply(**{**known, "tokens": tokens})
-
-
-_LONGEST = 64 * 2**20  # bytes of a row, unpacked: a file that others sent may hold anything
-
-
-def _pack(value: Any) -> bytes:
-    return zlib.compress(_bytes(to_json(value)), 1)
-
-
-def _unpack(packed: bytes) -> Any:
-    unpacker = zlib.decompressobj()
-    text = unpacker.decompress(packed, _LONGEST)
-    if not unpacker.eof:
-        raise ValueError("a row that is cut off or too long")
-    return json.loads(text.decode("utf-8", "surrogatepass"))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+            yield {"key": key, "reply": unpack(reply), **unpack(rest)}

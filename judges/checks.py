@@ -6,26 +6,20 @@ settings and prompt, so that every later run of the same judge says how it did.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, JudgeConfig
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.utils.json_files import write_json
+from lmms_eval_tasks.utils.json_files import Json, JsonObject, write_json
 from lmms_eval_tasks.utils.metrics import stats
-from lmms_eval_tasks.utils.metrics.aggregate import NO_CLAIMS
 from lmms_eval_tasks.utils.metrics.agreement import kappa
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.benchmark import Item, KnownAnswer
 
 ITEMS = 40  # answers of a check, if the user names no number
 # Kappa up to which two raters agree about as often as by chance: "slight" (Landis and Koch, 1977).
@@ -34,31 +28,10 @@ FEWEST = 10  # answers below which a check says nothing of a judge
 TOO_FEW = "this may be chance: check more answers (--items N)"
 NEAR = 1  # points that a rating may be away from the known one and still agree
 
-# --- which answers --------------------------------------------------------------------------------
-
-
-def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]:
-    """Return `count` answers with known verdicts: as many of each verdict, from all videos in turn.
-
-    The same ones whatever the order of `answers`. An answer that occurs twice counts once. None
-    returns all.
-    """
-    different = {(one.task, one.doc["id"], one.text): one for one in answers if one.known}
-    place: Counter[tuple[float, str]] = Counter()
-    by_verdict: dict[float, list[tuple[int, KnownAnswer]]] = {}
-    for name in sorted(different, key=lambda name: hashlib.sha256(repr(name).encode()).digest()):
-        one = different[name]
-        worth, video = next(iter(one.known.values())), str(one.doc["video"])
-        by_verdict.setdefault(worth, []).append((place[worth, video], one))
-        place[worth, video] += 1
-    columns = [sorted(by_verdict[worth], key=lambda one: one[0]) for worth in sorted(by_verdict)]
-    return [one for _, one in filter(None, chain(*zip_longest(*columns)))][:count]
-
-
 # --- verdicts beside known ones -------------------------------------------------------------------
 
 
-class Pair(NamedTuple):
+class VerdictPair(NamedTuple):
     """The known verdict on an answer and the judge's."""
 
     known: float
@@ -66,23 +39,7 @@ class Pair(NamedTuple):
     cluster: str
 
 
-def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[Pair]]:
-    """The known verdicts on answers with the judge's in their items, by the name of the ask.
-
-    A verdict between two numbers of the scale (a mean over samples or judges) is rounded, halves
-    down. An answer in which the judge finds no claim is worth 0.
-    """
-    found: dict[str, list[Pair]] = {}
-    for one, item in zip(answers, items, strict=True):
-        for name, known in one.known.items():
-            score = (item.get("verdicts") or {}).get(name, {}).get("score")
-            score = 0.0 if item["status"] == NO_CLAIMS else score
-            judged = None if score is None else math.ceil(score - 0.5)
-            found.setdefault(name, []).append(Pair(known, judged, str(one.doc["video"])))
-    return found
-
-
-def figures(pairs: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
+def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> JsonObject:
     """How far a judge agrees with known verdicts, as plain types; failures never agree.
 
     `agree` is the share of answers with the known verdict, or of ratings within NEAR of it; `kappa`
@@ -95,7 +52,7 @@ def figures(pairs: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
     agree = [float(one.judged is not None and abs(one.judged - one.known) <= near) for one in pairs]
     rated = [one for one in pairs if one.judged is not None]
 
-    def coefficient(some: Sequence[Pair]) -> float | None:
+    def coefficient(some: Sequence[VerdictPair]) -> float | None:
         sides = [one.known for one in some], [one.judged for one in some]
         return kappa(*sides, scale, "quadratic" if is_rating else None).value
 
@@ -120,7 +77,7 @@ def figures(pairs: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
 # --- in words -------------------------------------------------------------------------------------
 
 
-def line(check: Mapping[str, Any]) -> str:
+def line(check: Mapping[str, Json]) -> str:
     """One line on a check, which says where a judge's numbers are not to be used.
 
     "judge checked: 93 % of 40, kappa 0.86 (MAIA, 2026-11-27)". Of several ratings it is the one
@@ -139,12 +96,12 @@ def line(check: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} ({', '.join(where)})" + (doubt and f": {doubt}")
 
 
-def _kappa(one: Mapping[str, Any]) -> float:
+def _kappa(one: Mapping[str, Json]) -> float:
     """The kappa; infinite where there is none, such as of answers that are all right."""
     return float(one["kappa"]["estimate"]) if one["kappa"] else math.inf
 
 
-def _doubt(one: Mapping[str, Any]) -> str:
+def _doubt(one: Mapping[str, Json]) -> str:
     """Why a judge's numbers are not to be used, or not yet; kappa is 0 by chance."""
     if one["failed"] == one["answers"]:
         return "it gave no verdict: do not use its numbers"
@@ -169,7 +126,7 @@ def file_of(benchmark: str, setup: str) -> Path:
     return folder / "checks" / f"{benchmark}-{setup}.json"
 
 
-def keep(benchmark: str, setup: str, check: Mapping[str, Any]) -> None:
+def keep(benchmark: str, setup: str, check: Mapping[str, Json]) -> None:
     """Write a check for later runs, unless a kept one is of more answers.
 
     A file that cannot be written is told, and no more.
@@ -185,21 +142,21 @@ def keep(benchmark: str, setup: str, check: Mapping[str, Any]) -> None:
         say(f"{file}: the check of the judge cannot be kept ({error.strerror})")
 
 
-def _count(check: Mapping[str, Any]) -> int:
+def _count(check: Mapping[str, Json]) -> int:
     """The number of answers of a check."""
     return max((one["answers"] for one in check.get("verdicts", {}).values()), default=0)
 
 
-def kept(benchmark: str, setup: str) -> dict[str, Any] | None:
+def kept(benchmark: str, setup: str) -> JsonObject | None:
     """The check of a judge with its prompt, if one was made and can be read."""
     try:
-        found: Any = json.loads(file_of(benchmark, setup).read_text(encoding="utf-8"))
+        found: Json = json.loads(file_of(benchmark, setup).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("line"), str) else None
 
 
-def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> dict[str, Any] | None:
+def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> JsonObject | None:
     """The check of a run's judge, for its results: always with `line`, for people.
 
     Without a check the line is the command that makes one. None where there is nothing to check

@@ -17,12 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.providers.exchange import MOST_TOKENS
 from lmms_eval_tasks.judges.verdict import (
     DEBATE,
     DEFAULT_BASE_URL,
     HUGGINGFACE,
     MAX_TOKENS,
-    MOST_TOKENS,
     NONE,
     OPENAI,
     PANEL,
@@ -68,8 +68,6 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     spec = (spec or "").strip()
     if spec.lower() == NONE:
         return JudgeConfig(NONE)
-    if spec == "offline":  # the rules of earlier versions
-        raise JudgeError("offline is gone: name none to judge later, hf:MODEL, or MODEL@BASE_URL")
     key = env.get(KEY, "").strip()
     # It would be printed and saved. What is shorter (vLLM users set EMPTY, or x) is a common word.
     if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
@@ -148,11 +146,11 @@ def is_local(host: str) -> bool:
 # --- from a file ----------------------------------------------------------------------------------
 
 
-class _Strict(BaseModel):
+class _JudgeFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class _Model(_Strict):
+class _Model(_JudgeFile):
     """One language model; every setting is optional but the model."""
 
     model: str = Field(min_length=1)
@@ -173,13 +171,13 @@ class _Model(_Strict):
     trust_remote_code: bool = False
 
 
-class _Panel(_Strict):
+class _Panel(_JudgeFile):
     panel: list[str | _Model] = Field(min_length=2)
     rule: Literal["majority", "mean", "median"] = "majority"
     name: str = ""
 
 
-class _Debate(_Strict):
+class _Debate(_JudgeFile):
     debate: list[str | _Model] = Field(min_length=2, max_length=2)  # the agents
     consolidator: str | _Model | None = None  # the last agent's model if not given
     name: str = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import run
@@ -19,11 +18,11 @@ REASONING_TOKENS = 600  # more for a model that thinks first
 SECONDS_PER_CALL = 2.0  # of one request, where no rate is given
 
 # A criterion, its fields, and a reply of the likely length.
-Asked = tuple[Criterion, Mapping[str, Any], str]
+Asked = tuple[Criterion, Mapping[str, object], str]
 
 
 @dataclass
-class Plan:
+class CostEstimate:
     """The work of a task, a step or a model. Dollars are None where the price is unknown."""
 
     task: str = ""
@@ -37,13 +36,13 @@ class Plan:
     batch_cost: float | None = 0.0
     notes: list[str] = field(default_factory=list)
 
-    def add(self, other: Plan) -> None:
+    def add(self, other: CostEstimate) -> None:
         """Add another one's numbers."""
         for name in _NUMBERS:
             setattr(self, name, sum_known([getattr(self, name), getattr(other, name)]))
 
 
-_NUMBERS = [one.name for one in fields(Plan) if one.name not in ("task", "notes")]
+_NUMBERS = [one.name for one in fields(CostEstimate) if one.name not in ("task", "notes")]
 
 
 def calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
@@ -52,9 +51,9 @@ def calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
 
 
 def add_judge(
-    found: Plan,
+    found: CostEstimate,
     model: JudgeConfig,
-    judged: Sequence[tuple[Criterion, Mapping[str, Any]]],
+    judged: Sequence[tuple[Criterion, Mapping[str, object]]],
     times: int,
 ) -> None:
     """Add to an estimate what one model is asked, `times` times each."""
@@ -71,14 +70,14 @@ def add_judge(
     )
 
 
-def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -> Plan:
+def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -> CostEstimate:
     """The work of a judge that is asked once for each of `asked`; none for one that asks nobody.
 
     Without repairs and without what is in our own cache already. `picture_tokens` are those of all
     their pictures, which they leave out.
     """
     if not config.endpoints:
-        return Plan(verdicts=len(asked), notes=[f"{config.label} sends no requests"])
+        return CostEstimate(verdicts=len(asked), notes=[f"{config.label} sends no requests"])
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
     reply = sum(counter(config.model).count(text) + thought for _, _, text in asked)
     work, number = _priced(config, [one[:2] for one in asked], reply, more=picture_tokens)
@@ -89,14 +88,14 @@ def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -
 
 def _priced(
     model: JudgeConfig,
-    judged: Sequence[tuple[Criterion, Mapping[str, Any]]],
+    judged: Sequence[tuple[Criterion, Mapping[str, object]]],
     reply: int,
     times: int = 1,
     more: int = 0,
-) -> tuple[Plan, Counter]:
+) -> tuple[CostEstimate, Counter]:
     number, known = counter(model.model), run.current().endpoint(model).price
     prompt = more + times * sum(count_messages(render(*one), number.count) for one in judged)
-    work = Plan(calls=times * len(judged), judge_tokens=prompt, reply_tokens=reply)
+    work = CostEstimate(calls=times * len(judged), judge_tokens=prompt, reply_tokens=reply)
     work.cost = known.cost(prompt, reply) if known else None
     work.batch_cost = known.cost(prompt, reply, batch=True) if known else None
     return work, number
@@ -113,7 +112,7 @@ def default_rate() -> tuple[float, str]:
     return rate, why
 
 
-def summary(found: Plan) -> str:
+def summary(found: CostEstimate) -> str:
     """The estimate in words, in one line."""
     if not found.calls:
         return f"{found.verdicts:,} verdicts, no requests"

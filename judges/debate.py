@@ -35,6 +35,7 @@ from lmms_eval_tasks.judges.verdict import (
     total_usage,
 )
 from lmms_eval_tasks.prompts import Prompt, fill, load
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 
 def _check_different(config: JudgeConfig, judges: Sequence[Judge]) -> None:
@@ -86,7 +87,7 @@ class PanelJudge(Judge):
         self.config, self._judges = config, judges
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
         """The members' first samples make the first verdict, their second ones the second, ..."""
         rows = [judge.verdicts(criterion, fields, samples) for judge in self._judges]
@@ -141,7 +142,7 @@ class DebateJudge(Judge):
         self._prompts = load_prompts()
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
         """One debate's verdict as often: nobody draws samples of a discussion.
 
@@ -205,7 +206,7 @@ class DebateJudge(Judge):
         )
 
 
-def transcript(verdict: Verdict) -> list[dict[str, Any]]:
+def transcript(verdict: Verdict) -> list[JsonObject]:
     """A debate's turns in order: round (None: consolidator), agent, judge, score, reason, ..."""
     names = ("judge", "score", "reason", "status")
     return [

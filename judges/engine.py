@@ -12,53 +12,47 @@ import hashlib
 import io
 import math
 import re
-import threading
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.prices import STATED_ERROR, count, upper_bound
-from lmms_eval_tasks.judges.reader import judged
-from lmms_eval_tasks.judges.report import current_task
-from lmms_eval_tasks.judges.verdict import (
-    MAX_TOKENS,
+from lmms_eval_tasks.judges.providers.exchange import (
     SLOW,
+    JudgeReply,
     Provider,
     ProviderError,
-    Reply,
     Request,
-    sum_known,
-    total_usage,
+    key,
 )
+from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.report import current_task
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, sum_known, total_usage
 from lmms_eval_tasks.prompts import fill
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
     from PIL.Image import Image
     from pydantic import BaseModel
 
-    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.judges.run import JudgeSession
 
 
 class LanguageJudge(Judge):
     """Asks one model; thread-safe."""
 
-    def __init__(self, config: JudgeConfig, provider: Provider, run: Run) -> None:
+    def __init__(self, config: JudgeConfig, provider: Provider, run: JudgeSession) -> None:
         self.config, self.provider, self._run = config, provider, run
         self._traffic = run.endpoint(config)
-        self._asking: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
-        self._asking_lock = threading.Lock()
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
         """Judge one item `samples` times; a request for several choices costs its prompt once.
 
@@ -78,7 +72,7 @@ class LanguageJudge(Judge):
         )
         found = []
 
-        def judge(answer: Reply | ProviderError) -> Verdict:
+        def judge(answer: JudgeReply | ProviderError) -> Verdict:
             if isinstance(answer, ProviderError):
                 return Verdict(None, answer.status, str(answer), judge=self.config.label)
             return judged(criterion, fields, answer, self.config.label)
@@ -104,17 +98,17 @@ class LanguageJudge(Judge):
 
     def _ask(
         self, criterion: Criterion, request: Request, samples: Sequence[int]
-    ) -> list[Reply | ProviderError]:
+    ) -> list[JudgeReply | ProviderError]:
         """A reply for each of `samples`, or why there is none: from the cache, or paid for."""
         cache, label = self._run.cache, self.config.label
-        found: dict[int, Reply | ProviderError] = {}
+        found: dict[int, JudgeReply | ProviderError] = {}
         try:
             identity = self.provider.identity
         except JudgeError as error:  # a local model's folder that went away after `preflight`
             return [ProviderError(str(error))] * len(samples)
         keys = {sample: key(identity, request, sample) for sample in samples}
 
-        def took(sample: int, reply: Reply, *, paid: bool) -> None:
+        def took(sample: int, reply: JudgeReply, *, paid: bool) -> None:
             found[sample] = reply
             self._run.ledger.reply(label, reply, paid=paid, cost=self._cost(reply))
 
@@ -126,11 +120,9 @@ class LanguageJudge(Judge):
             return [sample for sample in left if sample not in found]
 
         if missing():
-            with self._asking_lock:
-                lock = self._asking.setdefault(keys[samples[0]], threading.Lock())
             first, wait = keys[samples[0]], self._traffic.breaker.wait
             # Two threads, or processes, with the same question must not both pay for it.
-            with lock, cache.alone(first, wait) if cache else nullcontext():
+            with cache.alone(first, wait) if cache else nullcontext():
                 while left := missing():
                     try:
                         replies = self._pay(request, left)
@@ -143,7 +135,7 @@ class LanguageJudge(Judge):
                         took(sample, kept or reply, paid=True)
         return [found[sample] for sample in samples]
 
-    def _pay(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def _pay(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """One successful call, within budget and limits; else ProviderError."""
         run, traffic, most = self._run, self._traffic, None
         longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
@@ -152,7 +144,7 @@ class LanguageJudge(Judge):
                 raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
             most = traffic.price.cost(upper_bound(request.messages), longest)
 
-        def attempt() -> list[Reply]:
+        def attempt() -> list[JudgeReply]:
             with run.budget.hold(len(samples), most, self.config.label) as bill:
                 try:
                     replies = self.provider.complete(request, samples)
@@ -168,17 +160,14 @@ class LanguageJudge(Judge):
                 self._tell_of_cost(most, bill.cost or 0.0)
             return replies
 
-        return call_with_retries(
-            # What a call may cost is looked at when it goes out: bills before it tell more.
-            lambda: traffic.send(attempt, run.limits.patience),
-            retries=self.config.retries,
-            breaker=traffic.breaker,
-            on_retry=lambda: run.ledger.retry(self.config.label),
-            patience=run.limits.patience,
-            quiet=lambda: traffic.flight.quiet,
+        # What a call may cost is looked at when it goes out: bills before it tell more.
+        return traffic.ask(
+            attempt, self.config.retries, partial(run.ledger.retry, self.config.label)
         )
 
-    def _reckoned(self, request: Request, replies: Sequence[Reply], longest: int) -> float | None:
+    def _reckoned(
+        self, request: Request, replies: Sequence[JudgeReply], longest: int
+    ) -> float | None:
         """The cost of replies whose tokens the endpoint does not report, by their texts; None where
         they keep to the limit, so that the call's bound counts.
         """
@@ -209,7 +198,7 @@ class LanguageJudge(Judge):
                 "this process may pay: bills were larger than any before; nothing more is paid for",
             )
 
-    def _cost(self, reply: Reply) -> float | None:
+    def _cost(self, reply: JudgeReply) -> float | None:
         if (price := self._traffic.price) is None:
             return None
         tokens = reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens
@@ -217,10 +206,10 @@ class LanguageJudge(Judge):
 
 
 @lru_cache(maxsize=256)  # generating one costs as much as a cache hit
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+def schema_of(model: type[BaseModel]) -> JsonObject:
     """The JSON schema of a reply, every object closed and all its keys required (strict mode)."""
 
-    def closed(node: Any) -> Any:
+    def closed(node: Json) -> Json:
         if isinstance(node, list):
             return [closed(item) for item in node]
         if not isinstance(node, dict):
@@ -237,7 +226,7 @@ MAX_REASON = 600  # characters: a model that does not end its reason would use u
 _WORD_TOKENS = 64  # a judge that has more of them for one word thinks in its reply before it
 
 
-def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, Any] | None:
+def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, Json] | None:
     """The JSON schema for endpoints that hold a reply to it: the criterion's exact one, or its
     general one with a length for the reason. None where that adds nothing, and where a word is
     asked for with room to think before it, which a grammar of the words would forbid.
@@ -326,7 +315,7 @@ _TOKEN = re.compile(
 )
 
 
-def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+def render(criterion: Criterion, fields: Mapping[str, object]) -> list[JsonObject]:
     """Chat messages (system, if it has a text, and user) that ask `criterion` about `fields`.
 
     A field is a text, or a list of texts, which becomes a numbered list. A field of
@@ -342,13 +331,13 @@ def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, An
         for name, value in fields.items()
         if name not in criterion.images
     }
-    content: list[dict[str, Any]] = []
+    content: list[JsonObject] = []
     # Texts stand at even places, the names of images between them. The template is split before
     # it is filled: no value can bring a placeholder.
     names = "|".join(map(re.escape, criterion.images)) or "(?!)"
     for place, piece in enumerate(re.split(rf"\{{({names})\}}", criterion.template)):
         if place % 2:
-            content += [image_part(image) for image in fields[piece]]
+            content += [image_part(image) for image in _pictures(fields[piece])]
         elif text := fill(piece, values):
             content.append({"type": "text", "text": text})
     texts = [part["text"] for part in content if part["type"] == "text"]
@@ -358,7 +347,7 @@ def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, An
     return [*([{"role": "system", "content": system}] if system else []), user]
 
 
-def image_part(image: Image) -> dict[str, Any]:
+def image_part(image: Image) -> JsonObject:
     """A picture as OpenAI's `image_url` part: its pixels as PNG, in a data URL."""
     if image.mode not in ("RGB", "RGBA", "L"):
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
@@ -390,7 +379,13 @@ def neutralise(text: str) -> str:
     return re.sub("[\ud800-\udfff]", "\ufffd", split)
 
 
-def _text(value: Any) -> str:
+def _pictures(value: object) -> Iterable[Image]:
+    if not isinstance(value, Iterable):
+        raise TypeError(f"a field of images holds pictures, not {value!r}")
+    return value
+
+
+def _text(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "\n".join(f"{number}. {item}" for number, item in enumerate(value, 1))
     return str(value)

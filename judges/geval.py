@@ -14,22 +14,16 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import ReadOnly
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.verdict import (
-    Ask,
-    Judged,
-    Reply,
-    Scoring,
-    failure_of,
-    graded,
-    total_usage,
-)
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
+from lmms_eval_tasks.judges.verdict import Ask, Judged, Scoring, failure_of, graded, total_usage
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.metrics import rating_means
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import reply_text
@@ -42,17 +36,17 @@ TOP_LOGPROBS = 20  # what OpenAI and vLLM give at most
 OTHER_MODE = "other_mode"  # status: rated in the way of the other metric
 
 
-class Rating(BaseModel):
+class GEvalRating(BaseModel):
     """G-Eval: the score alone, so that its token stands at once."""
 
     # The schema is part of a request, its title and this docstring included: a change of either
     # asks every cached judgement again.
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", title="Rating")
 
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
-def stated(reply: Rating) -> float:
+def stated(reply: GEvalRating) -> float:
     """The score that a reply states, for `Criterion.score`."""
     return float(reply.score)
 
@@ -64,7 +58,7 @@ _NUMBERS = [str(number) for number in range(LOWEST, HIGHEST + 1)]
 _AROUND = " \t\r\n\"'`:,{}[]*"
 
 
-def expected(reply: Reply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
+def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
     """The rating's mean over the judge's own probabilities at the place of the rating's token, and
     the probability (0, 1] that lies on numbers of the scale at all; None where the reply has no
     log-probabilities, or where no single token tells the number.
@@ -115,25 +109,25 @@ def scaled(value: float, low: float, high: float) -> float:
 # --- the ratings of one text ----------------------------------------------------------------------
 
 
-class GevalDimension(rating_means.DimensionRating):
+class TextDimension(rating_means.DimensionRating):
     """A text's rating in one dimension, 1 to 5; 0 for what is no answer."""
 
     mass: ReadOnly[float | None]  # of the probability, the share on the scale; None of samples
 
 
-class GevalRating(rating_means.DimensionRating):
+class TextRating(rating_means.DimensionRating):
     """The mean of a text's ratings, and how they were made."""
 
     mode: ReadOnly[str | None]  # logprobs or samples; None without a rating
 
 
-class GevalRatings(GevalRating):
+class TextRatings(TextRating):
     """The same with the ratings themselves."""
 
-    dimensions: ReadOnly[Mapping[str, GevalDimension]]
+    dimensions: ReadOnly[Mapping[str, TextDimension]]
 
 
-def describe(config: JudgeConfig) -> dict[str, Any]:
+def describe(config: JudgeConfig) -> JsonObject:
     """How ratings are made, for a run's results, as plain types."""
     drawn = sampling(config)
     return {
@@ -145,10 +139,10 @@ def describe(config: JudgeConfig) -> dict[str, Any]:
 
 def rated(
     asked: Mapping[str, Criterion],
-    fields: Mapping[str, Any],
+    fields: Mapping[str, object],
     reply: str,
     status: str = "ok",
-) -> Scoring[GevalRatings]:
+) -> Scoring[TextRatings]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
     For `yield from` in a task's `score` (asking.py). Where the judge or the host's request fails
@@ -156,8 +150,8 @@ def rated(
     it is not put to the judge and has the score 0, which is below the scale (rating_means.py).
 
     Args:
-        asked: each dimension's criterion, by the name of its ask; of schema `Rating`, with `bare`
-            set to its score and `top_logprobs` to `TOP_LOGPROBS`.
+        asked: each dimension's criterion, by the name of its ask; of schema `GEvalRating`, with
+            `bare` set to its score and `top_logprobs` to `TOP_LOGPROBS`.
         status: of the text where it was parsed from a reply; other than ok, nobody is asked.
     """
     candidate = ""
@@ -204,7 +198,7 @@ def _mode(done: Mapping[str, Judged]) -> str | None:
     return MODES["geval_samples"] if all(means) else None
 
 
-def column(metric: str, results: Iterable[GevalRating]) -> list[rating_means.DimensionRating]:
+def column(metric: str, results: Iterable[TextRating]) -> list[rating_means.DimensionRating]:
     """G-Eval's results as one of its two metrics takes them, each with `score` and `status`.
 
     Texts that were not rated have no mode: they are in the column of a run's mode, and in both

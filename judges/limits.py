@@ -1,31 +1,24 @@
-"""How fast and how much a judge may be asked, when it is asked again, and when it is given up.
+"""How fast and how much a judge may be asked, and when it is given up.
 
 Everything here counts one process. The processes of a run divide its limits with `share`.
 """
 
 from __future__ import annotations
 
-import email.utils
-import itertools
 import math
-import random
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TypeVar
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges.verdict import BUSY, SLOW, ProviderError, Status, sum_known
+from lmms_eval_tasks.judges.providers.exchange import ProviderError
+from lmms_eval_tasks.judges.verdict import Status, sum_known
 
 N = TypeVar("N", int, float)
-T = TypeVar("T")
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
-SHORT = 30.0  # seconds that an endpoint may always ask for
 LATE, FACTOR = 0.4, 1.5  # of a request's time, and of the fastest reply: simulated with one slot
 START = 4  # requests in flight at first: nobody knows yet what an endpoint takes
 _ROUNDING = 1e-9  # below the price of any token in dollars: sums of floats are not exact
@@ -158,80 +151,6 @@ class Flight:
                 self._doubles, self._allowed = False, max(1.0, self._allowed / 2)
 
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)(?:illi)?(?:ec(?:ond)?s?|in(?:ute)?s?|(?:ou)?rs?|ays?)?"
-_PART += r"(?![a-z])[\s,]*"
-_DURATION = re.compile(rf"(?:{_PART})+", re.I)
-# In an error's text: "Please try again in 1m30.5s", "retryDelay": "34s".
-_IN_WORDS = re.compile(rf"(?:try again|retry|wait|reset)[^.\d]{{0,30}}?((?:{_PART})+)", re.I)
-# "retry_after": 12, and a header that is quoted in a text.
-_NAMED = re.compile(r"(?:retry[_-]after|x-ratelimit-reset)\W{1,5}(\d+(?:\.\d+)?)\b", re.I)
-_RESET = re.compile(r"(?:x-|anthropic-)?rate-?limit(?:bysize)?-(?:\w+-)*reset(?:-\w+)*")
-_WORDS = 4000  # characters of an error's text that are read
-
-
-def asked_wait(headers: Mapping[str, str], text: str, now: float) -> float | None:
-    """Seconds that an answer "busy" asks to wait, 0.0 or more; None if it does not say.
-
-    Read are Retry-After (seconds, a date, a duration such as "1m30s"), the times at which limits
-    are reset (of those that are used up: the latest), and the error's own words.
-
-    Args:
-        headers: of the response; names in any case.
-        text: the error's message.
-        now: the time, in seconds since 1970.
-    """
-    plain = {name.lower(): value for name, value in headers.items()}
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):  # Azure's both
-        if (given := _seconds(plain.get(name, ""), now)) is not None:
-            return given / 1000
-    if (given := _seconds(plain.get("retry-after", ""), now)) is not None:
-        return given
-    resets = [
-        seconds
-        for name, value in plain.items()
-        if _RESET.fullmatch(name)
-        and _is_used_up(plain.get(name.replace("reset", "remaining"), "0"))
-        and (seconds := _seconds(value, now)) is not None
-    ]
-    if resets:
-        return max(resets)
-    said = _IN_WORDS.search(text[:_WORDS]) or _NAMED.search(text[:_WORDS])
-    return _seconds(said[1], now) if said else None
-
-
-def _is_used_up(remaining: str) -> bool:
-    return not re.fullmatch(r"0*[1-9]\d*(\.\d+)?", remaining.strip())
-
-
-def _seconds(text: str, now: float) -> float | None:
-    """A time to wait, from seconds, a duration, a date, or seconds or milliseconds since 1970."""
-    text = text.strip()
-    try:
-        value = float(text)
-    except ValueError:
-        if _DURATION.fullmatch(text):
-            parts = re.findall(_PART, text, re.I)
-            return math.fsum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
-        return _until(text, now)
-    if not math.isfinite(value):
-        return None
-    since_1970 = value / 1000 if value > 1e11 else value
-    return max(0.0, since_1970 - now if since_1970 > 1e9 else value)
-
-
-def _until(date: str, now: float) -> float | None:
-    """Seconds until a date of HTTP or of ISO 8601; None if it is neither."""
-    try:
-        if parsed := email.utils.parsedate_tz(date):
-            return max(0.0, email.utils.mktime_tz(parsed) - now)
-        moment = datetime.fromisoformat(date.replace("Z", "+00:00"))
-        zone = moment.tzinfo or timezone.utc
-        return max(0.0, moment.replace(tzinfo=zone).timestamp() - now)
-    except (ValueError, OverflowError):
-        return None
-
-
 class Breaker:
     """Gives an endpoint up, for the rest of the process, once `after` requests in a row failed with
     all their retries; 0 never does. `reason` is one line, empty while it is closed. Thread-safe.
@@ -340,74 +259,3 @@ class Budget:
         cost = (self.cost or 0.0) + sum(held)
         over = self.max_cost is not None and cost > self.max_cost + _ROUNDING
         return f"over the budget of ${self.max_cost:.3g}" if over else ""
-
-
-def call_with_retries(
-    call: Callable[[], T],
-    *,
-    retries: int,
-    breaker: Breaker,
-    on_retry: Callable[[], None] = lambda: None,
-    patience: float = settings.JUDGE_PATIENCE.default,
-    quiet: Callable[[], float] = lambda: math.inf,
-    base: float = 0.5,
-    cap: float = 30.0,
-    uniform: Callable[[float, float], float] = random.uniform,
-) -> T:
-    """The result of the first attempt that succeeds; only a ProviderError with `retry` is retried.
-
-    Before retry n it waits uniform(0, min(cap, base * 2**(n-1))) seconds (exponential backoff with
-    full jitter), on top of what the endpoint asked for: threads that were all told the same number
-    of seconds must not come back at once. The openai package's own retries would pass the rate
-    limits by, and wait on after the endpoint was given up.
-
-    A busy endpoint is asked again, however often, as long as it replies to anybody within
-    `patience`: a limit by the minute is over after a minute. One that sends no reply in time is
-    asked once more: what it was given up for is often worked on all the same. Such a failure opens
-    the breaker only where nobody got a reply for `patience`: a short stop fails all in flight.
-
-    Args:
-        retries: after the first attempt; 0 asks once, whatever happens.
-        breaker: does the waiting, and ends the retries when it opens; a reply or a refusal is a
-            success to it, and a last attempt in `api_error` one failure.
-        on_retry: told before each wait.
-        patience: seconds without a reply to anybody that a busy or a slow endpoint has.
-        quiet: seconds since the last reply to any request; without it the question's own waits.
-
-    Raises:
-        ProviderError: the last attempt's; `skipped` if the breaker was open before the first.
-    """
-    if breaker.is_open:
-        raise ProviderError(breaker.reason, Status.SKIPPED)
-    waited, slow = 0.0, 0
-    for tried in itertools.count():
-        try:
-            result = call()
-        except ProviderError as error:
-            problem, asked = error, max(0.0, error.retry_after or 0.0)
-        else:
-            breaker.success()
-            return result
-        if problem.retry and asked > max(patience, SHORT):
-            limit = f"over the {patience:.0f} s of {settings.JUDGE_PATIENCE.option}"
-            told = f"the endpoint asks to wait {asked:.0f} s, {limit}: {problem}"
-            problem = ProviderError(told, problem.status)
-        slow += problem.load == SLOW
-        wait = asked + uniform(0.0, min(cap, base * 2 ** min(tried, 20)))
-        more = tried < retries and slow < 2
-        alone = min(waited, quiet()) + wait  # without a reply to anybody
-        more |= problem.load == BUSY and retries > 0 and alone <= patience
-        if problem.retry and more and not breaker.is_open:
-            waited += wait
-            on_retry()
-            if breaker.wait(wait):
-                continue
-        if problem.load == SLOW:
-            if breaker.after and quiet() > patience:
-                breaker.open(f"no reply for {patience:.0f} s, the last: {problem}")
-        elif problem.status is Status.API_ERROR:
-            breaker.failure(str(problem))
-        elif problem.status is Status.REFUSED:
-            breaker.success()
-        raise problem
-    raise AssertionError  # `count` has no end

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
 from lmms_eval_tasks.utils.validation import told
 
@@ -104,12 +105,12 @@ def is_cached(encoding: str) -> bool:
     return given != "" and (folder / name).is_file()  # an empty name switches the cache off
 
 
-def count_messages(messages: Sequence[Mapping[str, Any]], number: Callable[[str], int]) -> int:
+def count_messages(messages: Sequence[Mapping[str, Json]], number: Callable[[str], int]) -> int:
     """Tokens of a request's chat messages: texts, images, and what the chat form adds."""
     total = PER_REQUEST + PER_MESSAGE * len(messages)
     for message in messages:
         content = message["content"]
-        parts: Any = [{"text": content}] if isinstance(content, str) else content
+        parts: Json = [{"text": content}] if isinstance(content, str) else content
         for part in parts:
             if (text := part.get("text")) is None:
                 from PIL import Image
@@ -122,7 +123,7 @@ def count_messages(messages: Sequence[Mapping[str, Any]], number: Callable[[str]
     return total
 
 
-def upper_bound(messages: Sequence[Mapping[str, Any]]) -> int:
+def upper_bound(messages: Sequence[Mapping[str, Json]]) -> int:
     """Tokens that a request hardly exceeds, to reserve a budget and a rate before it is sent.
 
     Two fifths over the estimate and ten for each text, at most its bytes.

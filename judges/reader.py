@@ -8,34 +8,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
-from itertools import islice
+from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from lmms_eval_tasks.judges import geval, statements
-from lmms_eval_tasks.judges.objects import (
-    Found,
+from lmms_eval_tasks.judges import geval
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
+from lmms_eval_tasks.judges.reading import labels as label_words
+from lmms_eval_tasks.judges.reading import ratings
+from lmms_eval_tasks.judges.reading.doubts import is_doubted
+from lmms_eval_tasks.judges.reading.objects import (
+    ObjectSpan,
     UnreadableError,
+    key_places,
     objects,
     outside,
-    squashed,
-    unescaped,
-    unfenced,
 )
+from lmms_eval_tasks.judges.reading.quotations import in_list, is_copied, is_quoted
+from lmms_eval_tasks.judges.reading.reasoning import without_reasoning
 from lmms_eval_tasks.judges.verdict import (
     MAX_REPLY,
     Criterion,
-    Reply,
     Status,
     Usage,
     Verdict,
     first_problem,
 )
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.replies import reply_text
-from lmms_eval_tasks.utils.replies.reasoning import closes_only, strip_reasoning, unknown_mark
+from lmms_eval_tasks.utils.replies.reasoning import unknown_mark
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
 # Keys beside those of a schema whose texts are no second verdict, as one under `rating` may be.
@@ -43,17 +46,15 @@ _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "r
 _SCALE_ENDS = {"max_score", "max", "scale", "out_of"}  # numbers beside a score, if they are its end
 _VERDICTS = {"label", "verdict", "answer", "judgement", "judgment", "decision", "result"}
 _MAX_RAW = 10_000  # characters of a reply that is no verdict which are kept in its place
-# Such a reply does not begin with reasoning: marks inside it are text of its own.
 # A field without braces, in the schema's own words: "correct: false" above its reason.
 _FIELD_LINE = re.compile(
     r"[\s`]*['\"]?(?P<name>\w{1,20})['\"]?: ?(?P<value>true|false)(?=,?\s*(?:\n|\Z))", re.IGNORECASE
 )
-OBJECT_FIRST = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
-# A mark of reasoning, as far as places are to be found: what it is says reasoning.py.
-_MARK = re.compile(r"[<\[\u25c1][^<>\[\]\u25c1\u25b7\n]{1,60}[>\]\u25b7]|assistantfinal")
 
 
-def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label: str) -> Verdict:
+def judged(
+    criterion: Criterion, fields: Mapping[str, object], reply: JudgeReply, label: str
+) -> Verdict:
     """What `reply` says about `fields`.
 
     Statuses: `api_error` for a recorded failure of the endpoint (Reply.failure); `truncated` for a
@@ -111,7 +112,7 @@ def _ends(text: str) -> str:
     return f"{text[:half]}\n[{left_out:,} characters left out]\n{text[-half:]}"
 
 
-def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
+def quotable(criterion: Criterion, fields: Mapping[str, object]) -> list[str]:
     """The texts of the criterion's untrusted fields; a list's items one by one."""
     texts: list[str] = []
     for name in criterion.untrusted:
@@ -120,7 +121,7 @@ def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
     return texts
 
 
-def said(criterion: Criterion, fields: Mapping[str, Any], verdict: Verdict) -> Any:
+def said(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
     """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
     try:
         sources, labels = quotable(criterion, fields), criterion.labels
@@ -154,12 +155,12 @@ def read(
     An object that the words around it deny, suppose or ask, or give as an example, is no verdict.
 
     With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
-    `\\boxed{4}`, `Rating: 4` (also Score or the field's name, at the start of a sentence), or the
-    number alone or before its reason (statements.py). All such ratings must be equal, also beside
+    `\\boxed{4}`, `Rating: 4` (also Score, at the start of a sentence), or the
+    number alone or before its reason (ratings.py). All such ratings must be equal, also beside
     an object, and a scale's end must be the schema's. A missing text field `reason` is then "", in
     an object as well.
 
-    Of `labels`, words and what each says, one may be the verdict in words (statements.py), or stand
+    Of `labels`, words and what each says, one may be the verdict in words (labels.py), or stand
     in an object under a key of the schema or `label`, `verdict`, ... A missing `reason` is "".
 
     Whatever stands in the same form in a text of `untrusted` (what a candidate wrote) may be a
@@ -179,10 +180,7 @@ def read(
         raise UnreadableError(f"the reply has more than {MAX_REPLY:,} characters")
     sources = [source for source in untrusted if source]
     fields = schema.model_fields
-    names = set(fields).union(*map(_aliases, fields.values()))
-    if labels:
-        names |= _VERDICTS
-        names |= {name.capitalize() for name in names}
+    names = _names(schema, labelled=bool(labels))
     text = without_reasoning(reply, names, sources)
     if "|" in unknown_mark(text).replace("\uff5c", "|"):
         raise UnreadableError("the reply begins with a special token that nobody knows")
@@ -203,100 +201,47 @@ def read(
     if span := _verdict(text, spans, names, sources):
         value = span.value or {}
         options = _options(schema) | set(words)
-        if _is_copied(value, text[span.start : span.end], [*examples], options):
+        if is_copied(value, text[span.start : span.end], examples, options):
             raise UnreadableError("the reply repeats the prompt's example")
         value = _labelled(value, rest, labels) if labels else value
         made = _validate(value, schema, reason_may_lack=bool(bare or labels))
         if bare:
-            given = bare, float(getattr(made, bare))
-            statements.check_beside(text, span, given, fields[bare], told)
+            ratings.check_beside(text, span, float(getattr(made, bare)), fields[bare], told)
         return made
     if labels:
-        return dict(labels)[statements.label(rest, words, told, cut=cut)]
+        return dict(labels)[label_words.label(rest, words, told, cut=cut)]
     if bare is None:
         raise UnreadableError("no object with the keys of the schema")
-    rating = statements.bare_rating(rest, fields[bare], bare, told)
+    rating = ratings.bare_rating(rest, fields[bare], told)
     return _validate({bare: rating}, schema, reason_may_lack=True)
 
 
 def _verdict(
-    text: str, spans: Sequence[Found], keys: Collection[str], sources: Sequence[str]
-) -> Found | None:
+    text: str, spans: Sequence[ObjectSpan], keys: Collection[str], sources: Sequence[str]
+) -> ObjectSpan | None:
     """The one object with keys of the schema; None if there is none.
 
     Raises:
         UnreadableError: there are different ones, or it stands in a list or in a source.
     """
-    found: list[Found] = []
+    found: list[ObjectSpan] = []
     for span in spans:
         value = span.value
         if value is None or not keys & value.keys() or any(value == one.value for one in found):
             continue
-        if _in_list(text, span):
+        if in_list(text, span):
             raise UnreadableError("a list, expected one object")
-        if statements.is_doubted(text, span.start, span.end):
+        if is_doubted(text, span.start, span.end):
             raise UnreadableError("an object that is denied, asked, supposed or an example")
-        if _is_quoted(value, text[span.start : span.end], sources):
+        if is_quoted(value, text[span.start : span.end], sources):
             raise UnreadableError("the reply repeats an object of the candidate's text")
         found.append(span)
     if len(found) > 1:
         raise UnreadableError("different verdicts in one reply")
-    names = "|".join(map(re.escape, keys))
-    if found and re.search(rf"([\"'])(?:{names})\1\s*:", outside(spans, text)):
+    if found and any(one[1] for one in key_places(outside(spans, text), keys)):
         # The object may have ended early, at a quote of the candidate inside its reason.
         raise UnreadableError("a key of the schema stands outside the object")
     return found[0] if found else None
-
-
-def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]) -> str:
-    """Return a judge's reply without its reasoning (utils/replies/reasoning.py).
-
-    Marks inside a verdict's own text stay, and so does a closing mark that stands in one of the
-    `sources`, since it may be quoted: what is behind it need not be the verdict.
-
-    Args:
-        keys: of the objects whose texts may hold marks.
-
-    Raises:
-        UnreadableError: `truncated`, the reply ends inside its reasoning.
-    """
-    text, is_open = strip_reasoning(reply)
-    plain = ""
-    with suppress(UnreadableError):
-        plain = outside([one for one in objects(reply, keys) if one.value is not None], reply)
-    # Reasoning may begin with an object, its opening mark in the prompt: then its end follows.
-    is_behind = closes_only(plain) and not is_open and bool(text)
-    if text == reply.strip() or (OBJECT_FIRST.match(reply) and not is_behind):
-        return reply
-    marks = list(islice(_MARK.finditer(reply), 1000))
-    names = {squashed(mark[0]) for mark in marks}
-    for mark in marks[:20]:  # an object behind the reasoning: its text may hold marks too
-        if OBJECT_FIRST.match(reply, mark.end()) and _is_reasoning(reply[: mark.end()]):
-            return reply[mark.end() :]
-    if plain and strip_reasoning(plain) == (plain.strip(), False):
-        return reply
-    told = [squashed(source) for source in sources]
-    if any(name in source for name in names for source in told):
-        # The mark of a block that the reply opens is none of these.
-        if not is_open and not (text and _is_reasoning(reply.rstrip().removesuffix(text))):
-            return reply
-    elif not is_open and reply.rstrip().endswith(text):
-        # Some chat templates open the reasoning in the prompt: only its end is in the reply. Half
-        # an object on either side: the mark is inside of it, as far as can be told.
-        head = reply.rstrip().removesuffix(text)
-        halves = any(side.count("{") != side.count("}") for side in (head, text))
-        return reply if halves and not _is_reasoning(head) else text
-    if is_open:
-        raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
-    return text
-
-
-def _is_reasoning(text: str) -> bool:
-    """Whether a text is nothing but reasoning, opened and closed in it."""
-    text = text.rstrip()
-    *_, last = (None, *_MARK.finditer(text))
-    opened = last and last.end() == len(text) and strip_reasoning(text[: last.start()])[1]
-    return bool(opened) and strip_reasoning(text) == ("", False)
 
 
 def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseModel]]) -> str:
@@ -310,16 +255,14 @@ def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseMo
     return text[: match.end()] + "}"
 
 
-def _labelled(
-    value: dict[str, Any], rest: str, labels: Sequence[tuple[str, BaseModel]]
-) -> dict[str, Any]:
+def _labelled(value: JsonObject, rest: str, labels: Sequence[tuple[str, BaseModel]]) -> JsonObject:
     """A verdict's object with what its label says in place of the label.
 
     Raises:
         UnreadableError: the object, its reason or the text around it says another label too.
     """
     known = {label.casefold(): meaning.model_dump(exclude=_REASONS) for label, meaning in labels}
-    made: dict[str, Any] = {}
+    made: JsonObject = {}
     for key, part in value.items():
         name, word = key.casefold(), part.strip(" .*").casefold() if isinstance(part, str) else ""
         fields = known[word] if word in known and name not in _REASONS else {name: _boolean(part)}
@@ -329,9 +272,9 @@ def _labelled(
     words = [label for label, _ in labels]
     given = [word for word in words if known[word.casefold()].items() <= made.items()]
     for word in given:
-        statements.check_around(rest, words, word)
+        label_words.check_around(rest, words, word)
     try:
-        of_reason = statements.label(str(made.get("reason", "")), words, ())
+        of_reason = label_words.label(str(made.get("reason", "")), words, ())
     except UnreadableError:
         return made
     if of_reason not in given:
@@ -339,72 +282,27 @@ def _labelled(
     return made
 
 
-def _boolean(value: Any) -> Any:
+def _boolean(value: Json) -> Json:
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
-def _is_copied(
-    value: dict[str, Any], written: str, examples: Sequence[str], options: Collection[str]
-) -> bool:
-    """Whether an object with free text stands in one of the prompt's texts.
-
-    So does one whose numbers and texts do, beside a list that was filled in.
-    """
-
-    def texts(part: Any) -> Iterable[str]:
-        if isinstance(part, (dict, list)):
-            inner = part.values() if isinstance(part, dict) else part
-            return [text for one in inner for text in texts(one)]
-        return [part] if isinstance(part, str) and part and part not in options else []
-
-    def plain(text: str) -> str:
-        return re.sub("[<>]", "", squashed(text))
-
-    told = " ".join(map(plain, examples))
-    lists = {key for key, part in value.items() if _holds_objects(part)}
-    pairs = [plain(f"{key}:{part}") for key, part in value.items() if key not in lists]
-    words = [text for key in value.keys() - lists for text in texts(value[key])]
-    worded = any(any(map(str.isalnum, text)) for text in words)
-    is_whole = bool(texts(value)) and plain(written) in told
-    return is_whole or (worded and all(_stands(pair, told) for pair in pairs))
+@lru_cache(maxsize=256)
+def _names(schema: type[BaseModel], *, labelled: bool) -> frozenset[str]:
+    """The keys by which an object in a reply is taken for a verdict."""
+    fields = schema.model_fields
+    names = set(fields).union(*map(_aliases, fields.values()))
+    if labelled:
+        names |= _VERDICTS
+        names |= {name.capitalize() for name in names}
+    return frozenset(names)
 
 
-def _holds_objects(part: Any) -> bool:
-    return isinstance(part, list) and any(isinstance(one, dict) for one in part)
-
-
-def _options(schema: type[BaseModel]) -> set[str]:
+@lru_cache(maxsize=256)
+def _options(schema: type[BaseModel]) -> frozenset[str]:
     """The texts that the schema's fields offer."""
     kinds = [field.annotation for field in schema.model_fields.values()]
-    return {str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)}
-
-
-def _in_list(text: str, span: Found) -> bool:
-    """Whether an object stands in a list: not one verdict, unless the reply is that list of one."""
-    whole = unfenced(text)
-    if whole == f"[{text[span.start : span.end]}]":  # all that was said: nobody quotes here
-        return False
-    before, after = text[: span.start].rstrip(), text[span.end :].lstrip()
-    whole_list = whole.startswith("[") and whole.endswith("]")
-    return before.endswith("[") or after.startswith("]") or whole_list
-
-
-def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> bool:
-    """Whether the object stands in one of the sources: as written, or key by key, in any order.
-
-    Of a source, only what it has from its first brace on counts: words are no object.
-    """
-    own, pairs = squashed(written), [squashed(f"{key}:{one}") for key, one in value.items()]
-    texts = [squashed(text) for source in sources for text in (source, unescaped(source))]
-    texts = [text[text.find("{") :] for text in texts if "{" in text]
-    return any(own in text or all(_stands(pair, text) for pair in pairs) for text in texts)
-
-
-def _stands(pair: str, text: str) -> bool:
-    """Whether a key and its value stand in a text; 4 does not stand in 45."""
-    if not pair[-1:].isdigit():
-        return pair in text
-    return re.search(rf"{re.escape(pair)}(?!\.?[0-9])", text) is not None
+    literals = [kind for kind in kinds if get_origin(kind) is Literal]
+    return frozenset(str(one) for kind in literals for one in get_args(kind))
 
 
 def _aliases(field: FieldInfo) -> set[str]:
@@ -413,9 +311,7 @@ def _aliases(field: FieldInfo) -> set[str]:
     return {str(name) for name in alias.choices} if isinstance(alias, AliasChoices) else set()
 
 
-def _validate(
-    value: dict[str, Any], schema: type[BaseModel], *, reason_may_lack: bool
-) -> BaseModel:
+def _validate(value: JsonObject, schema: type[BaseModel], *, reason_may_lack: bool) -> BaseModel:
     fields = schema.model_fields
     for name, field in fields.items():
         there = value.keys() & _aliases(field)
@@ -426,7 +322,7 @@ def _validate(
             raise UnreadableError("a placeholder in place of a list's texts")
     beside = value.keys() - fields.keys()
     reasons = {key for key in beside & _REASONS if isinstance(value[key], str)}
-    ends = [end for field in fields.values() for end in statements.ends(field)]
+    ends = [end for field in fields.values() for end in ratings.ends(field)]
     reasons |= {key for key in beside & _SCALE_ENDS if value[key] in ends}
     reasons |= {key for key in beside & {"confidence"} if isinstance(value[key], (int, float))}
     if unknown := beside - reasons:
@@ -441,7 +337,7 @@ def _validate(
         raise UnreadableError(first_problem(error)) from error
 
 
-def _typed(value: Any, field: FieldInfo) -> Any:
+def _typed(value: Json, field: FieldInfo) -> Json:
     """A value in the field's own type, where only its notation differs."""
     kind = field.annotation
     options = get_args(kind) if get_origin(kind) is Literal else ()
@@ -451,7 +347,7 @@ def _typed(value: Any, field: FieldInfo) -> Any:
     if numeric and isinstance(value, bool):
         raise UnreadableError("a boolean where a number is expected")
     if numeric and isinstance(value, str):
-        rating = statements.rating(value, field)
+        rating = ratings.rating(value, field)
         value = value if rating is None else rating
     if numeric and kind is not float and isinstance(value, float) and value.is_integer():
         return int(value)

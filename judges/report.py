@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
-from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict, sum_known
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
+from lmms_eval_tasks.judges.verdict import Status, Verdict, sum_known
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 _MAX_REASON = 160  # characters
 EVERY = 30.0  # seconds between two lines of the progress
@@ -34,7 +32,7 @@ current_task = _TASK.get
 
 
 @dataclass
-class Row:
+class UsageRow:
     """The sums of one task and judge. Dollars are rounded to 1e-12, so that order cannot matter.
 
     `calls` are replies: a request for n choices counts n. Tokens are those the endpoint reported.
@@ -58,18 +56,16 @@ class Row:
     paid_cost: float | None = 0.0
     models: dict[str, int] = field(default_factory=dict)  # as named in the replies
 
-    def add(self, other: Row) -> None:
+    def add(self, other: UsageRow) -> None:
         """Add the sums of another row; task and judge stay."""
-        for one in fields(Row)[2:]:
-            mine, more = getattr(self, one.name), getattr(other, one.name)
-            if one.name == "reasons":
-                mine = {**mine, **more}
-            elif isinstance(mine, dict):
-                mine = dict(Counter(mine) + Counter(more))
-            else:
-                found = sum_known([mine, more])
-                mine = round(found, 12) if isinstance(found, float) else found
-            setattr(self, one.name, mine)
+        for name, more in vars(other).items():
+            mine = getattr(self, name)
+            if isinstance(more, dict):
+                for key, value in more.items():
+                    mine[key] = value if name == "reasons" else mine.get(key, 0) + value
+            elif more != 0 and name not in ("task", "judge"):
+                total = sum_known([mine, more])
+                setattr(self, name, round(total, 12) if isinstance(total, float) else total)
 
     @property
     def calls(self) -> int:
@@ -81,13 +77,13 @@ class Ledger:
     """Counts by task and judge; thread-safe."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str], UsageRow] = {}
         self._lock = threading.Lock()
 
-    def reply(self, judge: str, reply: Reply, *, paid: bool, cost: float | None) -> None:
+    def reply(self, judge: str, reply: JudgeReply, *, paid: bool, cost: float | None) -> None:
         """A reply was used: paid for now, or from our cache; `cost` in dollars, None: unknown."""
         known = None not in (reply.prompt_tokens, reply.completion_tokens)
-        used = Row(
+        used = UsageRow(
             paid_calls=int(paid),
             cached_calls=int(not paid),
             prompt_tokens=reply.prompt_tokens or 0,
@@ -104,44 +100,42 @@ class Ledger:
         """A judge gave a verdict."""
         status, failed = verdict.status, verdict.score is None and verdict.reason
         reasons = {status: verdict.reason[:_MAX_REASON]} if failed else {}
-        self._add(judge, Row("", "", 1, {status: 1}, reasons, int(verdict.repaired)))
+        self._add(judge, UsageRow("", "", 1, {status: 1}, reasons, int(verdict.repaired)))
 
     def retry(self, judge: str) -> None:
         """A request is sent again after an error."""
-        self._add(judge, Row(retries=1))
+        self._add(judge, UsageRow(retries=1))
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[UsageRow]:
         """Copies of the sums, sorted by task and judge."""
         with self._lock:
             return [_sum([row], row.task, row.judge) for _, row in sorted(self._rows.items())]
 
-    def total(self) -> Row:
+    def total(self) -> UsageRow:
         """The sum over all tasks and judges."""
         return _sum(self.rows())
 
-    def as_dicts(self) -> list[dict[str, Any]]:
+    def as_dicts(self) -> list[JsonObject]:
         """The rows as plain types, to gather from other ranks and for results."""
         return [asdict(row) for row in self.rows()]
 
-    def merge(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def merge(self, rows: Iterable[Mapping[str, Json]]) -> None:
         """Add rows that `as_dicts` of another process or version gave, as far as they are ours; a
         rank must not merge its own.
         """
-        known = {one.name for one in fields(Row)}
+        known = {one.name for one in fields(UsageRow)}
         for values in rows:
-            row = Row(**{name: value for name, value in values.items() if name in known})
-            if values.get("unknown_cost"):  # of earlier versions, which gave partial sums
-                row.cost = None
+            row = UsageRow(**{name: value for name, value in values.items() if name in known})
             self._add(row.judge, row, row.task)
 
-    def _add(self, judge: str, more: Row, task: str | None = None) -> None:
+    def _add(self, judge: str, more: UsageRow, task: str | None = None) -> None:
         name = current_task() if task is None else task, judge
         with self._lock:
-            self._rows.setdefault(name, Row(*name)).add(more)
+            self._rows.setdefault(name, UsageRow(*name)).add(more)
 
 
-def _sum(rows: Iterable[Row], task: str = "", judge: str = "") -> Row:
-    total = Row(task, judge)
+def _sum(rows: Iterable[UsageRow], task: str = "", judge: str = "") -> UsageRow:
+    total = UsageRow(task, judge)
     for row in rows:
         total.add(row)
     return total
@@ -163,53 +157,41 @@ class Progress:
     ) -> None:
         self._ledger, self._in_flight = ledger, in_flight
         self._enabled, self._lock = enabled, threading.Lock()
-        self._next = math.inf  # when a line is due; infinite: nothing is under way
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        self.done = self.failed = self._expected = 0
+        self.done = self.failed = self._expected = self._shown = 0
 
     def expect(self, verdicts: int) -> None:
-        """That many more verdicts will be given."""
+        """Count verdicts that will be given, and show from now on how far they are."""
         with self._lock:
             self._expected += verdicts
-            self._next = min(self._next, time.monotonic() + EVERY)
             if self._enabled and self._ticker is None:
                 self._ticker = threading.Thread(target=self._tick, daemon=True)
                 self._ticker.start()
 
     def _tick(self) -> None:
-        """Look again and again: while nothing comes, nobody else does."""
-        while not self._closed.wait(EVERY / 2):
-            self.look()
+        while not self._closed.wait(EVERY):
+            self._show(self._expected)
 
     def given(self, failed: int, verdicts: int = 1) -> None:
-        """A task got verdicts, of them some without a score."""
+        """Count verdicts that a task got, of them some without a score."""
         with self._lock:
             self.done += verdicts
             self.failed += failed
-            self._when_due()
-
-    def look(self) -> None:
-        """Show the line if it is due."""
-        with self._lock:
-            if self._next < math.inf:
-                self._when_due()
-
-    def _when_due(self) -> None:
-        if time.monotonic() >= self._next:
-            self._show()
-        self._next = min(self._next, time.monotonic() + EVERY)
 
     def close(self) -> None:
-        """The last line."""
+        """Show the last line, unless it was shown."""
         self._closed.set()
-        with self._lock:
-            if self.done and self._next < math.inf:
-                self._show()
-            self._next = math.inf
+        self._show()
 
-    def _show(self) -> None:
-        self._next, total = math.inf, self._ledger.total()
+    def _show(self, expected: int = 0) -> None:
+        """Print the line if there is news, or if one of `expected` verdicts is still to come."""
+        with self._lock:
+            if self._shown < self.done or self.done < expected:
+                self._print()
+
+    def _print(self) -> None:
+        self._shown, total = self.done, self._ledger.total()
         of = f" of {self._expected:,}" if self._expected >= self.done else ""
         told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
@@ -239,7 +221,7 @@ def price(amount: float | None) -> str:
     return "unknown price" if amount is None else dollars(amount)
 
 
-def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
+def lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
     """What is printed after a run: a line for each task and judge, and their total if several.
 
     A judge whose replies name more than one model has them in its lines: it changed in the run.
@@ -263,7 +245,7 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
     return told
 
 
-def of_results(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]:
+def of_results(results: Mapping[str, Json], *, by_task: bool = True) -> list[str]:
     """`lines` of what the judges of a saved run did, which our section of its results tells."""
     if not (work := results.get("lmms_eval_tasks", {}).get("judges")):
         return []
@@ -272,7 +254,16 @@ def of_results(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]
     return lines(ledger.rows(), work["prices"])
 
 
-def _calls(row: Row, prices: str) -> list[str]:
+def departures(found: Iterable[Sequence[str]]) -> list[str]:
+    """A line for each judge and way in which its endpoint departs from what was asked for."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for label, how, name in sorted(set(map(tuple, found))):
+        names.setdefault((label, how), []).append(name)
+    words = {"ignored": "takes and ignores", "left out": "does not take"}
+    return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
+
+
+def _calls(row: UsageRow, prices: str) -> list[str]:
     if not (row.calls or row.retries):
         return []
     parts = [f"{_number(row.paid_calls, 'call')} paid", f"{row.cached_calls:,} from the cache"]

@@ -11,8 +11,8 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,28 +20,32 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.config import resolve
-from lmms_eval_tasks.judges.limits import START, Breaker, Budget, Flight, Rate, share
-from lmms_eval_tasks.judges.prices import Price, PriceList, load_prices
-from lmms_eval_tasks.judges.report import Ledger, Progress, lines, task
+from lmms_eval_tasks.judges.limits import (
+    START,
+    Breaker,
+    Budget,
+    Flight,
+    Rate,
+    share,
+)
+from lmms_eval_tasks.judges.prices import PriceList, load_prices
+from lmms_eval_tasks.judges.providers.endpoint import Endpoint, room
+from lmms_eval_tasks.judges.providers.exchange import Provider
+from lmms_eval_tasks.judges.report import Ledger, Progress, departures, lines, task
 from lmms_eval_tasks.judges.verdict import (
-    BUSY,
     HUGGINGFACE,
     NONE,
     OPENAI,
     PANEL,
     REPLAY,
-    SLOW,
     Criterion,
     Judge,
     JudgeConfig,
-    Provider,
-    ProviderError,
-    Status,
     Verdict,
 )
-from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.settings import JudgeLimits
 from lmms_eval_tasks.utils import interrupts
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.cache import Cache
@@ -49,63 +53,12 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 16  # requests in flight over the whole run, if the user says nothing
 PROBE_SECONDS = 20.0  # that a probe's reply may take
-OTHER_FILES = 256  # descriptors of a process that are not for requests: videos, caches, the model's
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-@dataclass
-class Endpoint:
-    """The traffic of one judge in this process."""
-
-    flight: Flight
-    requests: Rate
-    breaker: Breaker
-    price: Price | None  # None: unknown
-    label: str = ""  # of the judge
-    told: dict[str, object] = field(default_factory=dict)  # what was said of it, once
-
-    def send(self, call: Callable[[], Given], patience: float) -> Given:
-        """One attempt, as soon as there is room for it; what it tells of the load holds for all.
-
-        Raises:
-            ProviderError: `skipped`: the endpoint was given up; or the attempt's own.
-        """
-        with self.flight.turn(self.breaker):
-            wait = self.requests.reserve()
-            if wait and not self.breaker.wait(wait):
-                raise ProviderError(self.breaker.reason, status=Status.SKIPPED)
-            try:
-                return call()
-            except ProviderError as error:
-                if error.load == BUSY and (error.retry_after or 0) <= patience:
-                    self.requests.pause(error.retry_after or 0.0)
-                self._tell(error)
-                raise
-
-    def _tell(self, error: ProviderError) -> None:
-        """What the first error of a kind means for the user, who would see a run stand still."""
-        names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
-        longer, fewer, patience = (one.option for one in names)
-        if error.load == SLOW:
-            told = f"({error}): fewer requests go out at once, each is sent once more; "
-            told += f"{longer} SECONDS gives it longer, {fewer} N sends fewer from the start"
-            self.say_once(SLOW, f"does not reply in time {told}")
-        elif error.load == BUSY:
-            wait = f", asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
-            self.say_once(
-                BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
-            )
-
-    def say_once(self, what: str, line: str) -> None:
-        """Say something of this judge, the first time."""
-        mine = object()
-        if self.told.setdefault(what, mine) is mine:  # of several threads one says it
-            say(f"the judge {self.label} {line}")
-
-
-class Run:
+class JudgeSession:
     """Limits are a run's: each of its processes (torchrun's ranks) takes its share.
 
     Args:
@@ -201,34 +154,24 @@ class Run:
             if config.label not in self.endpoints:
                 rpm = self._share(self.limits.requests_per_minute)
                 self.endpoints[config.label] = Endpoint(
+                    config.label,
                     # What a first bill is above its bound, those in flight beside it are too.
                     Flight(
-                        self._room(),
+                        room(self.concurrency, len(self.endpoints)),
                         START if self.limits.max_cost is None else 1,
                         self.timeout(config),
                     ),
                     Rate(rpm, after=self._rank * 60 / rpm / self._world if rpm else 0.0),
                     Breaker(self.limits.stop_after),
                     self.prices.of(config.model, config.base_url),
-                    config.label,
+                    self.limits.patience,
                 )
             return self.endpoints[config.label]
 
     def _in_flight(self) -> int:
         return sum(one.flight.now for one in list(self.endpoints.values()))
 
-    def _room(self) -> int:
-        """Requests that may be in flight to one more endpoint: each takes a file descriptor."""
-        others = OTHER_FILES + self.concurrency * len(self.endpoints)
-        allowed = allow_files(others + self.concurrency)
-        if (room := max(1, allowed - others)) < self.concurrency:
-            say(
-                f"{room} requests in flight, not {self.concurrency}: a process may open "
-                f"{allowed:,} files here (ulimit -n)"
-            )
-        return min(room, self.concurrency)
-
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Limits, cache and prices as plain types, for results."""
         return {
             **asdict(self.limits),
@@ -261,15 +204,12 @@ class Run:
 
     def departed(self) -> list[tuple[str, str, str]]:
         """What endpoints made of parameters: judge, "ignored" or "left out", parameter."""
-        judges = list(self._judges.values())
-        providers = [own for one in judges if (own := getattr(one, "provider", None)) is not None]
-        found = {
+        return [
             (one.config.label, how, name)
-            for one in providers
-            for how in ("ignored", "left out")
-            for name in getattr(one, how.replace(" ", "_"), ())
-        }
-        return sorted(found)
+            for one in self._asked
+            for how, names in (("ignored", one.ignored), ("left out", one.left_out))
+            for name in names
+        ]
 
     def interrupt(self) -> str:
         """End all requests now, and let none begin; the replies that are kept, in words."""
@@ -289,30 +229,6 @@ class Run:
             self.cache.close()
 
 
-def departures(found: Iterable[Sequence[str]]) -> list[str]:
-    """A line for each judge and way in which its endpoint departs from what was asked for."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for label, how, name in sorted(set(map(tuple, found))):
-        names.setdefault((label, how), []).append(name)
-    words = {"ignored": "takes and ignores", "left out": "does not take"}
-    return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
-
-
-def allow_files(wanted: int) -> int:
-    """How many files this process may open, after its limit was raised to `wanted` if it may be."""
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
-        return wanted
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    return wanted if soft == resource.RLIM_INFINITY else soft
-
-
 def _each(form: str, value: float | None) -> list[str]:
     return [] if value is None else [form.format(value)]
 
@@ -320,11 +236,11 @@ def _each(form: str, value: float | None) -> list[str]:
 class _Outermost(Judge):
     """A judge as the benchmark sees it: counted once, also where it asks several others."""
 
-    def __init__(self, judge: Judge, run: Run) -> None:
+    def __init__(self, judge: Judge, run: JudgeSession) -> None:
         self.config, self._judge, self._run = judge.config, judge, run
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
         found = self._judge.verdicts(criterion, fields, samples)
         if self.config.endpoints != (self.config,):  # a language model counts its own
@@ -386,7 +302,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
 
 
 def probe(
-    model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]
+    model: JudgeConfig, criterion: Criterion, fields: Mapping[str, object]
 ) -> tuple[Verdict, str, list[str]]:
     """One request to an endpoint, within the user's limits; neither kept, repaired nor repeated.
 
@@ -400,7 +316,7 @@ def probe(
     seconds = limits.timeout or min(model.timeout, PROBE_SECONDS)
     once = replace(model, repairs=0, retries=0, timeout=seconds)
     prices = load_prices(settings.value(settings.PRICES))
-    with closing(Run(limits, prices=prices)) as run:
+    with closing(JudgeSession(limits, prices=prices)) as run:
         judge: Any = run.judge(once)
         verdict = judge.verdict(criterion, fields)
         form = "one word" if criterion.labels else judge.provider.form
@@ -409,7 +325,7 @@ def probe(
         return verdict, form, []
 
 
-def describe(config: JudgeConfig) -> dict[str, Any]:
+def describe(config: JudgeConfig) -> JsonObject:
     """The judge and the limits of this run as plain types, for results; no secrets.
 
     `warning` is None, or one sentence that every number made by this judge must carry.
@@ -439,13 +355,13 @@ def announcement(config: JudgeConfig, prompt: str = "") -> str:
 # --- the judges of the run that goes on -----------------------------------------------------------
 
 
-def current() -> Run:
+def current() -> JudgeSession:
     """Its judges' run. TasksError: a setting, the cache or the prices cannot be used."""
-    return context.current().own(Run, from_settings)
+    return context.current().own(JudgeSession, from_settings)
 
 
 def _interrupt() -> str:
-    run = context.current().get(Run)
+    run = context.current().get(JudgeSession)
     return "" if run is None else run.interrupt()
 
 
@@ -457,22 +373,24 @@ def from_settings(
     wrap: Callable[[OpenAIProvider], Provider] | None = None,
     progress: bool = True,
     **changes: object,
-) -> Run:
+) -> JudgeSession:
     """A run with the user's settings; `changes` replace fields of the limits."""
     limits = replace(settings.judge_limits(), **changes)  # type: ignore[arg-type]
     own = load_prices(settings.value(settings.PRICES))
-    return Run(limits, cache=settings.judge_cache(), prices=own, progress=progress, wrap=wrap)
+    return JudgeSession(
+        limits, cache=settings.judge_cache(), prices=own, progress=progress, wrap=wrap
+    )
 
 
 @contextmanager
-def use(run: Run) -> Iterator[Run]:
+def use(run: JudgeSession) -> Iterator[JudgeSession]:
     """Make `run` the judges' run inside the block, and close it afterwards."""
     here = context.current()
-    before = here.put(Run, run)
+    before = here.put(JudgeSession, run)
     try:
         yield run
     finally:
-        here.put(Run, before)
+        here.put(JudgeSession, before)
         run.close()
 
 

@@ -1,8 +1,7 @@
 """Who judges, what a judge is asked and what it says: the types of this layer.
 
-Every judge gives a `Verdict` on a `Criterion`. A language model does so through a `Provider`, which
-makes one attempt to turn a `Request` into replies and knows nothing of retries, budgets or caches:
-the engine does.
+Every judge gives a `Verdict` on a `Criterion`. A language model does so through a `Provider`, with
+requests and replies of its own (providers/exchange.py).
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -18,10 +16,11 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import cached_property
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import SecretStr
 
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics.aggregate import NOT_JUDGED
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class Verdict:
         elif self.score is None or not math.isfinite(self.score):
             raise ValueError(f"a verdict with status ok needs a finite score, not {self.score}")
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The same as plain types, for samples and logs; what is empty is left out."""
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
         kept["usage"] = self.usage and asdict(self.usage)
@@ -100,7 +99,7 @@ class Verdict:
         return {n: v for n, v in kept.items() if n in always or v or isinstance(v, float)}
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Verdict:
+    def from_dict(cls, saved: Mapping[str, Json]) -> Verdict:
         """A verdict that `as_dict` wrote, also an older version; else ValueError, TypeError."""
         usage = saved.get("usage") and Usage(**saved["usage"])
         parts = tuple(cls.from_dict(part) for part in saved.get("parts", ()))
@@ -152,7 +151,6 @@ NONE, PANEL, DEBATE = "none", "panel", "debate"
 # at the model under test.
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_TOKENS = 512  # of a reply: one short reason and a verdict
-MOST_TOKENS = 1_000_000_000  # of one request: a larger number is no count
 MAX_REPLY = 200_000  # characters; a longer reply is no verdict: neither read nor kept whole
 
 
@@ -215,9 +213,9 @@ class JudgeConfig:
             return tuple(model for member in self.members for model in member.endpoints)
         return (self,) if self.provider in (OPENAI, HUGGINGFACE) else ()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Plain types for results and logs; no secrets."""
-        found: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
+        found: JsonObject = {"provider": self.provider, "model": self.model or None}
         if self.provider in (OPENAI, HUGGINGFACE):
             found |= {**vars(self.sampling), "repairs": self.repairs}
         if self.provider == OPENAI:
@@ -280,13 +278,13 @@ class Judge(ABC):
 
     config: JudgeConfig
 
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
+    def verdict(self, criterion: Criterion, fields: Mapping[str, object]) -> Verdict:
         """Judge one item. Trouble with the judge becomes a status, never an exception."""
         return self.verdicts(criterion, fields, 1)[0]
 
     @abstractmethod
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
         """The same item judged several times, for G-Eval's mean over samples; one each."""
 
@@ -297,7 +295,7 @@ class Ask:
 
     name: str  # finds its saved verdict again; unique in an item
     criterion: Criterion
-    fields: Mapping[str, Any]  # the criterion's placeholders
+    fields: Mapping[str, object]  # the criterion's placeholders
     rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
     stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
     in_one: ClassVar[bool] = False  # saved verdicts of a list stand only if all of them do
@@ -338,143 +336,3 @@ def graded(candidate: str, verdict: Verdict) -> Judged:
         return Judged(candidate, NOT_JUDGED, None, verdict)
     ok = verdict.status == Status.OK.value
     return Judged(candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict)
-
-
-# --- what goes to a language model and what comes back --------------------------------------------
-
-
-@dataclass(frozen=True)
-class Request:
-    """One question to a model, as data."""
-
-    messages: Sequence[Mapping[str, Any]]  # OpenAI's chat form; images as `image_url` data URLs
-    sampling: Sampling
-    schema_name: str = ""
-    schema: Mapping[str, Any] | None = None  # JSON schema of the reply; None: free text
-    top_logprobs: int = 0  # log-probabilities of that many tokens at each place of the reply
-    # What may be sent in place of `schema`. No part of the cache's key: it asks for the same reply.
-    exact_schema: Mapping[str, Any] | None = None
-
-
-class Token(NamedTuple):
-    """One token of a reply, with the most probable tokens at its place (natural logarithms)."""
-
-    text: str
-    logprob: float
-    top: Sequence[tuple[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a model sent for one sample of a request, as the cache keeps it. Nothing is judged here.
-
-    Token counts are the endpoint's own; None where it reports none, or what is no count. Of a text
-    above MAX_REPLY so many characters and one are kept, which is as little a verdict.
-    """
-
-    text: str | None
-    finish: str = "stop"  # one of _ENDINGS, or the endpoint's own word for a failure
-    model: str = ""  # as the endpoint names it
-    refusal: str = ""
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int = 0  # of the prompt's, read from the endpoint's own cache at a lower price
-    tokens: tuple[Token, ...] | None = None  # log-probabilities, if asked for and given
-    batch: bool = False  # it came from an offline batch, at that price
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "finish", ending(self.finish))
-        unknown = {"prompt_tokens": None, "completion_tokens": None, "cached_tokens": 0}
-        for name, instead in unknown.items():
-            if token_count(getattr(self, name)) is None:
-                object.__setattr__(self, name, instead)
-        if self.text is not None and len(self.text) > MAX_REPLY:
-            object.__setattr__(self, "text", self.text[: MAX_REPLY + 1])
-            object.__setattr__(self, "tokens", None)
-        object.__setattr__(self, "refusal", self.refusal[:MAX_REPLY])
-
-    @property
-    def failure(self) -> str:
-        """Why this is no reply but the endpoint's failure, in words; empty for a reply."""
-        if self.finish not in _ENDINGS:
-            return f"a reply that ends with {self.finish!r}"
-        if self.refusal or self.finish in (LENGTH, CONTENT_FILTER):
-            return ""
-        if self.finish == TOOL_CALLS and not (self.text or "").strip():
-            return "a tool call in place of a reply"
-        return "a reply without content" if self.text is None else ""
-
-
-def token_count(value: object) -> int | None:
-    """A count of tokens as an endpoint may report it; None for anything else."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
-        return value
-    return None
-
-
-# How a reply ends: whole, cut off, filtered, or in a tool call that nobody offered. The words of
-# OpenAI, vLLM, SGLang, TGI, llama.cpp, LM Studio, TensorRT-LLM, Mistral, DeepSeek, Anthropic,
-# Gemini, Cohere, Bedrock, watsonx, DashScope and Zhipu, of each its letters alone. All others are
-# failures (abort, error, insufficient_system_resource): a new word must not pass for a whole reply.
-STOP, LENGTH, CONTENT_FILTER, TOOL_CALLS = "stop", "length", "content_filter", "tool_calls"
-_ENDINGS = {
-    STOP: r"none|null|stop(?:ped|sequences?|words?|tokens?|stringfound)?|eo[st](?:token|found)?"
-    r"|endid|end(?:of)?(?:turn|text)|completed?|normal",
-    LENGTH: r"(?:max|model)?len(?:gth)?|max(?:output|completion|new|predicted)?tokens?(?:reached)?"
-    r"|maxoutput|tokenlimit|errorlimit|repetition"
-    r"|(?:model|max)?context(?:length|window)(?:exceeded|reached)?",
-    CONTENT_FILTER: r".*(?:contentfilter|safety|recitation|blocklist|prohibitedcontent|sensitive"
-    r"|spii|guardrail|modelarmor|toxic|moderation|inspection).*|refusal|refused",
-    TOOL_CALLS: r"toolcalls?|tooluse|functioncall",
-}
-
-
-def ending(word: str) -> str:
-    """An endpoint's word for how a reply ended as one of `_ENDINGS`, whatever its case and marks,
-    also as an enum's member ("FinishReason.STOP"); any other word as it is.
-    """
-    plain = re.sub(r"[^a-z]", "", word.casefold() or STOP)
-    plain = re.sub(r"^(?:finish|stop)?reason", "", plain)
-    return next((name for name, words in _ENDINGS.items() if re.fullmatch(words, plain)), word)
-
-
-BUSY, SLOW = "busy", "slow"  # what a failure says of an endpoint's load
-
-
-class ProviderError(Exception):
-    """There is no reply.
-
-    Attributes:
-        status: `api_error`; `refused` by a content filter; `skipped` if nobody was asked.
-        retry: whether the same request may succeed later (overload, a dropped connection).
-        retry_after: seconds the endpoint asked to wait, or None.
-        load: BUSY if the endpoint said that it has too much to do, SLOW if no reply came in time;
-            "" for anything else. Fewer requests go out after either.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        status: Status = Status.API_ERROR,
-        *,
-        retry: bool = False,
-        retry_after: float | None = None,
-        load: str = "",
-    ) -> None:
-        super().__init__(message)
-        self.status, self.retry, self.retry_after, self.load = status, retry, retry_after, load
-
-
-class Provider(Protocol):
-    """Whoever turns requests into replies; called from many threads."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What of the provider can change a reply (model, endpoint, weights); enters cache keys."""
-
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
-        """One attempt: replies of the first one or more of `samples`, in their order.
-
-        Raises:
-            ProviderError: there is no reply.
-        """

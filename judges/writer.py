@@ -32,17 +32,19 @@ from lmms_eval_tasks.judges.report import dollars
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.prompts import Prompt
+from lmms_eval_tasks.utils.json_files import Json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 R = TypeVar("R", bound=BaseModel)
-T = TypeVar("T")
+R_co = TypeVar("R_co", bound=BaseModel, covariant=True)
+T_co = TypeVar("T_co", covariant=True)
 
 # --- replies --------------------------------------------------------------------------------------
 
 
-def _some(value: Any) -> Any:
+def _some(value: Json) -> Json:
     """A text on one line, or a list, with something in it."""
     if not (kept := " ".join(value.split()) if isinstance(value, str) else value):
         raise ValueError(f"an empty {'text' if isinstance(value, str) else 'list'}")
@@ -53,7 +55,7 @@ SOME = AfterValidator(_some)
 Line = Annotated[str, SOME]
 
 
-class Form(BaseModel):
+class ReplySchema(BaseModel):
     """What such a model has to fill in."""
 
     model_config = ConfigDict(extra="forbid")
@@ -71,24 +73,24 @@ def checked(schema: type[R], check: Callable[[R], R]) -> type[R]:
 
 
 @dataclass(frozen=True)
-class Want(Generic[R]):
+class Want(Generic[R_co]):
     """One request of a unit."""
 
     name: str  # in messages, such as `shot 3`; its first word is its row in the estimate
     criterion: Criterion
-    fields: Mapping[str, Any]  # what is shown, but for pictures
-    stand_in: Any  # a reply of the usual length in plain types, for the estimate
+    fields: Mapping[str, object]  # what is shown, but for pictures
+    stand_in: Json  # a reply of the usual length in plain types, for the estimate
     # Makes the pictures by field, when their turn comes; not for an estimate.
-    images: Callable[[], Mapping[str, Any]] = dict
+    images: Callable[[], Mapping[str, object]] = dict
     pictures: int = 0  # how many they are
 
-    def said(self, verdict: Verdict) -> R | None:
+    def said(self, verdict: Verdict) -> R_co | None:
         """The reply in its schema; None if there is none that can be used."""
         ok = verdict.status == Status.OK.value
         return reader.said(self.criterion, self.fields, verdict) if ok else None
 
 
-Unit = Generator[Sequence[Want[Any]], Sequence[Verdict], T]
+Unit = Generator[Sequence[Want[BaseModel]], Sequence[Verdict], T_co]
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,8 @@ class Step(Generic[R]):
     def want(
         self,
         given: Prompt,
-        fields: Mapping[str, Any],
-        stand_in: Any,
+        fields: Mapping[str, object],
+        stand_in: Json,
         schema: type[R] | None = None,
     ) -> Want[R]:
         """The request of a unit; `schema` may check more (`checked`)."""
@@ -171,11 +173,11 @@ class EndedError(Exception):
 
 
 @dataclass(frozen=True)
-class Written(Generic[T]):
+class Written(Generic[T_co]):
     """What became of a unit."""
 
     unit: str  # its name
-    made: T | None  # what it returned; None if it ended early
+    made: T_co | None  # what it returned; None if it ended early
     failures: Mapping[str, str]  # requests without a usable reply: name -> status and reason
 
 
@@ -196,11 +198,11 @@ def start(config: JudgeConfig, criteria: Iterable[Criterion], prompt: str) -> No
 
 
 def write(
-    units: Mapping[str, Unit[T]],
+    units: Mapping[str, Unit[T_co]],
     config: JudgeConfig,
     task: str,
-    each: Callable[[Written[T]], object] = lambda written: None,  # noqa: ARG005
-) -> list[Written[T]]:
+    each: Callable[[Written[T_co]], object] = lambda written: None,  # noqa: ARG005
+) -> list[Written[T_co]]:
     """Ask for all units, side by side as far as the limits allow; trouble becomes a failure.
 
     `task` is booked in the ledger; `each` is called with a unit as soon as it is through, from
@@ -208,14 +210,14 @@ def write(
     """
     judge = judges.make(config)
 
-    def ask(want: Want[Any]) -> Verdict:
+    def ask(want: Want[BaseModel]) -> Verdict:
         return judge.verdict(want.criterion, {**want.fields, **want.images()})
 
-    def answer(wants: Sequence[Want[Any]]) -> list[Verdict]:
+    def answer(wants: Sequence[Want[BaseModel]]) -> list[Verdict]:
         # One alone needs no thread of its own, and the progress has counted it.
         return [ask(wants[0])] if len(wants) == 1 else run.ordered_map(ask, wants, task)
 
-    def through(name: str) -> Written[T]:
+    def through(name: str) -> Written[T_co]:
         written = _drive(name, units[name], answer)
         each(written)
         return written
@@ -224,8 +226,8 @@ def write(
 
 
 def _drive(
-    name: str, unit: Unit[T], answer: Callable[[Sequence[Want[Any]]], Sequence[Verdict]]
-) -> Written[T]:
+    name: str, unit: Unit[T_co], answer: Callable[[Sequence[Want[BaseModel]]], Sequence[Verdict]]
+) -> Written[T_co]:
     failures: dict[str, str] = {}
     verdicts: Any = None
     try:
@@ -239,7 +241,7 @@ def _drive(
         return Written(name, getattr(done, "value", None), failures)
 
 
-def lines(written: Iterable[Written[Any]]) -> Iterator[str]:
+def lines(written: Iterable[Written[object]]) -> Iterator[str]:
     """What to tell after a run: failures by unit, what helps, and what it took."""
     failed = [one for one in written if one.failures]
     for one in failed:
@@ -267,7 +269,7 @@ def words(tokens: float) -> str:
 
 
 def estimated(
-    units: Iterable[Unit[Any]], config: JudgeConfig, assumed: str, picture_tokens: int = 0
+    units: Iterable[Unit[object]], config: JudgeConfig, assumed: str, picture_tokens: int = 0
 ) -> tuple[Table, list[str]]:
     """The work of each step and of all, and how the numbers came about: what stand-ins assume, in
     words, and the tokens of one picture. Without repairs and what is in the cache already.
@@ -277,9 +279,9 @@ def estimated(
 
     from lmms_eval_tasks.judges.costs import plan
 
-    wanted: list[Want[Any]] = []
+    wanted: list[Want[BaseModel]] = []
 
-    def answer(wants: Sequence[Want[Any]]) -> list[Verdict]:
+    def answer(wants: Sequence[Want[BaseModel]]) -> list[Verdict]:
         wanted.extend(wants)
         return [Verdict(1.0, Status.OK.value, raw=json.dumps(want.stand_in)) for want in wants]
 

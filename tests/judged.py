@@ -23,9 +23,11 @@ Script = Callable[[Request], Answer]
 
 
 @contextmanager
-def at(benchmark: Benchmark, script: Script) -> Iterator[tuple[Judge, LocalEndpoint, run.Run]]:
+def at(
+    benchmark: Benchmark, script: Script
+) -> Iterator[tuple[Judge, LocalEndpoint, run.JudgeSession]]:
     """A benchmark's judge at an endpoint, in a run of its own."""
-    with LocalEndpoint(script) as endpoint, run.use(run.Run(JudgeLimits())) as current:
+    with LocalEndpoint(script) as endpoint, run.use(run.JudgeSession(JudgeLimits())) as current:
         config = before.judge_config(benchmark, f"m@{endpoint.url}", {})
         yield judges.make(replace(config, retries=0)), endpoint, current
 

@@ -58,7 +58,7 @@ OTHERS = (  # options of pip, hf, whisper, sbatch, `lmms-eval tasks`
     *("--config-settings", "--local-dir", "--repo-type", "--output_dir", "--output_format"),
     *("--array", "--gres", "--time", "--include-path"),
 )
-PAST = {Path("docs/changelog.md")}  # names what was removed: tests/golden/test_interface.py
+PAST = {Path("CHANGELOG.md")}  # names what was removed: tests/golden/test_interface.py
 
 
 class Command(NamedTuple):

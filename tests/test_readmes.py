@@ -23,10 +23,9 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_the_readme_is_short_and_names_every_task(name):
+def test_the_readme_names_every_task(name):
     folder = ROOT / "lmms_eval_tasks" / name
     text = (folder / "README.md").read_text(encoding="utf-8")
-    assert len(text.encode()) <= 8192
     yamls = [file.read_text(encoding="utf-8") for file in folder.glob("*.yaml")]
     tasks = {found for one in yamls for found in re.findall(r"^(?:task|group): (\w+)$", one, re.M)}
     assert len(tasks) == len(yamls)
@@ -66,11 +65,13 @@ def test_every_page_that_is_cited_exists():
     files = {file for room in rooms for kind in kinds for file in (ROOT / room).rglob(kind)}
     files |= {ROOT / name for name in ("README.md", "Makefile", "pyproject.toml")}
     files |= {*(ROOT / "tests").rglob("*.py"), *(ROOT / "tests" / "cases").rglob("*.json")}
-    files -= {ROOT / "docs" / "changelog.md"}  # it names pages of the past
+    files -= {ROOT / "CHANGELOG.md"}  # it names pages of the past
     files -= {*(ROOT / "tests" / "upstream").rglob("*")}  # pages of lmms-eval
     missing, found = [], 0
     for file in files:
         for name, section in cited(file):
+            if name.startswith("//"):  # of an address
+                continue
             places = [ROOT / name, file.parent / name]
             if name.startswith("../"):  # a template of a page
                 places.append(ROOT / "docs" / name)

@@ -3,7 +3,7 @@
 Python alone joins all threads first, and those that wait for an endpoint take minutes; while the
 main thread is in foreign code (a barrier between processes) it hears no signal at all. So a thread
 of ours hears them: it ends what is under way, says what is kept, and after GRACE seconds the
-process. Nothing is lost by that: replies are on disk when they arrive (docs/faults.md).
+process. Nothing is lost by that: replies are on disk when they arrive (docs/robustness.md).
 """
 
 from __future__ import annotations

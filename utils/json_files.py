@@ -16,9 +16,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmms_eval_tasks.errors import DataError, TasksError
+
+if TYPE_CHECKING:
+    from yaml import Node, SafeLoader
+
+# What a text of JSON or YAML holds; whoever reads it looks at its form.
+Json: TypeAlias = Any
+JsonObject: TypeAlias = dict[str, Any]
 
 LARGEST = 2**30  # bytes of a file that is read as a whole
 LONGEST = 2**28  # bytes of a line
@@ -118,7 +125,7 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
         raise DataError(f"{file}: {error.strerror}") from None
 
 
-def parsed(text: str | bytes) -> Any:
+def parsed(text: str | bytes) -> Json:
     """What a text of JSON holds.
 
     Raises:
@@ -138,7 +145,7 @@ def parsed(text: str | bytes) -> Any:
         raise ValueError(str(error).partition(";")[0]) from None
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _each_once(pairs: list[tuple[str, Json]]) -> JsonObject:
     made = dict(pairs)
     if len(made) < len(pairs):
         ((twice, _), *_) = Counter(name for name, _ in pairs).most_common(1)
@@ -146,7 +153,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def parsed_yaml(text: str, loader: Any = None) -> Any:
+def parsed_yaml(text: str, loader: type[SafeLoader] | None = None) -> Json:
     """What a text of YAML holds, of LONGEST_YAML bytes, and a million values behind aliases.
 
     Args:
@@ -177,7 +184,7 @@ def parsed_yaml(text: str, loader: Any = None) -> Any:
         raise ValueError(" ".join(str(error).partition("; use sys.set_int")[0].split())) from None
 
 
-def package_yaml(text: str) -> Any:
+def package_yaml(text: str) -> Json:
     """What a YAML file of this package holds; in C where PyYAML has libyaml, a tenth of the time.
 
     Files of users are read by `parsed_yaml`, whose limits these need not.
@@ -187,7 +194,7 @@ def package_yaml(text: str) -> Any:
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - safe
 
 
-def _values(node: Any, known: dict[int, float]) -> float:
+def _values(node: Node, known: dict[int, float]) -> float:
     """How many values a node of YAML stands for; infinitely many if it stands in itself."""
     if id(node) not in known:
         known[id(node)] = float("inf")  # until it is counted
@@ -228,7 +235,7 @@ def check_folder(folder: Path, option: str) -> None:
         raise TasksError(f"{option} {folder}: cannot be written ({error.strerror})") from None
 
 
-def write_json(output: Path, content: Any) -> None:
+def write_json(output: Path, content: object) -> None:
     """Write a whole file or none: an earlier one stays until the new one is complete.
 
     A function in `content` stands for what it returns, which is made when its turn comes.
@@ -237,7 +244,7 @@ def write_json(output: Path, content: Any) -> None:
     _write(output, made.iterencode(content))
 
 
-def write_lines(output: Path, entries: Iterable[Any]) -> None:
+def write_lines(output: Path, entries: Iterable[object]) -> None:
     """Write one JSON object a line, as `write_json` does.
 
     Raises:

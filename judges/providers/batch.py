@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.providers.openai_compatible import (
-    MAX_MESSAGE,
-    OpenAIProvider,
-    is_filtered,
-)
-from lmms_eval_tasks.judges.verdict import ProviderError, Reply, Request, Status
+from lmms_eval_tasks.judges.providers.completions import MAX_MESSAGE, is_filtered
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, ProviderError, Request, key
+from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
+from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_lines
 
 
@@ -39,7 +37,7 @@ class Writer:
         """Requests in the file."""
         return len(self._written)
 
-    def write(self, custom_id: str, body: Mapping[str, Any]) -> None:
+    def write(self, custom_id: str, body: JsonObject) -> None:
         """Append one request unless it is there."""
         line = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions"}
         with self._lock:
@@ -55,7 +53,7 @@ class WritingProvider:
     def __init__(self, provider: OpenAIProvider, writer: Writer) -> None:
         self._provider, self._writer, self.identity = provider, writer, provider.identity
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """Write a line for each sample; always ends in a ProviderError, `skipped`."""
         for sample in samples:
             name = key(self.identity, request, sample)
@@ -71,7 +69,7 @@ class Results:
     """
 
     def __init__(self, path: Path) -> None:
-        self._lines: dict[str, Mapping[str, Any]] = {}
+        self._lines: dict[str, JsonObject] = {}
         self.used: set[str] = set()
         for number, value in read_lines(path):
             if not isinstance(value, dict) or {"custom_id", "response"} - value.keys():
@@ -84,7 +82,7 @@ class Results:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def reply(self, name: str, provider: OpenAIProvider) -> Reply:
+    def reply(self, name: str, provider: OpenAIProvider) -> JudgeReply:
         """The reply to one request.
 
         Raises:
@@ -114,6 +112,6 @@ class ReadingProvider:
     def __init__(self, provider: OpenAIProvider, results: Results) -> None:
         self._provider, self._results, self.identity = provider, results, provider.identity
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """The result of the first of the samples, or why there is none; the engine asks on."""
         return [self._results.reply(key(self.identity, request, samples[0]), self._provider)]

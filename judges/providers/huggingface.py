@@ -20,19 +20,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.verdict import (
+from lmms_eval_tasks.judges.providers.exchange import (
     LENGTH,
-    MAX_TOKENS,
     STOP,
+    JudgeReply,
     ProviderError,
-    Reply,
     Request,
     Token,
 )
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
+
+    Front: TypeAlias = PreTrainedTokenizerBase | ProcessorMixin  # of a text model; of one that sees
 
 _AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
 # Of the files of a checkpoint that can change a reply.
@@ -50,11 +57,11 @@ class HuggingFaceProvider:
         folder = Path(config.model).expanduser()
         self._folder = folder.resolve() if folder.is_dir() else None
         self._lock = threading.Lock()
-        self._weights: Any = None
+        self._weights: PreTrainedModel | None = None
         self._failure = ""  # why loading failed
 
     @cached_property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, str]:
         """Checkpoint, dtype, device type, package versions; loads no weights."""
         import torch
         import transformers
@@ -70,7 +77,7 @@ class HuggingFaceProvider:
             "torch": str(torch.__version__),
         }
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """The reply of the first of `samples`; greedy if the temperature is 0 or None.
 
         Sample i of a request is drawn after seeding with (seed or 0, i): on the same machine it is
@@ -127,7 +134,7 @@ class HuggingFaceProvider:
         return type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING or _AUTO[True] in own_code
 
     @cached_property
-    def front(self) -> Any:
+    def front(self) -> Front:
         """The tokenizer, or the processor of a model that sees; it has a chat template."""
         front = self._part("AutoProcessor" if self.sees else "AutoTokenizer")
         parts = (front, getattr(front, "tokenizer", None))
@@ -136,7 +143,7 @@ class HuggingFaceProvider:
             raise JudgeError(f"the judge {name}: no chat template: name an instruction-tuned model")
         return front
 
-    def _loaded(self) -> Any:
+    def _loaded(self) -> PreTrainedModel:
         """The model, in evaluation mode; of its generation config only the ends stay."""
         import transformers
 
@@ -156,7 +163,7 @@ class HuggingFaceProvider:
         )
         return model
 
-    def _part(self, auto: str, **options: Any) -> Any:
+    def _part(self, auto: str, **options: object) -> Any:
         import transformers
 
         options["trust_remote_code"] = self._config.trust_remote_code
@@ -197,7 +204,7 @@ def _line(error: Exception) -> str:
 # --- one reply ------------------------------------------------------------------------------------
 
 
-def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
+def encode(front: Front, request: Request, *, sees: bool) -> dict[str, Tensor]:
     """The model's inputs for a request, through the checkpoint's own chat template.
 
     Special tokens inside a message's text are split by a space: text cannot end a turn or stand for
@@ -215,7 +222,7 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
     if not getattr(front, "chat_template", None):
         options["chat_template"] = tokenizer.chat_template
 
-    def part(given: Mapping[str, Any]) -> dict[str, Any]:
+    def part(given: JsonObject) -> dict[str, Any]:
         if given["type"] == "text":
             text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", given["text"])
             return {"type": "text", "text": text}
@@ -224,7 +231,7 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
         data = given["image_url"]["url"].partition(",")[2]
         return {"type": "image", "image": Image.open(io.BytesIO(b64decode(data))).convert("RGB")}
 
-    def shaped(message: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    def shaped(message: Mapping[str, Json], before: str = "") -> dict[str, Any]:
         """A message as templates take it: parts where there may be images, else a string."""
         content = message["content"]
         given = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -249,8 +256,12 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
 
 
 def generate(
-    model: Any, front: Any, inputs: Mapping[str, Any], request: Request, sample: int
-) -> Reply:
+    model: PreTrainedModel,
+    front: Front,
+    inputs: Mapping[str, Tensor],
+    request: Request,
+    sample: int,
+) -> JudgeReply:
     """Draw one sample; the context's end cuts a reply like its token limit does. The random state
     of the process, from which other threads draw, is what it was afterwards.
     """
@@ -291,7 +302,7 @@ def generate(
     if request.top_logprobs:
         rows = [torch.log_softmax(made.logits[place][0].float(), -1) for place in shown]
         tokens = tuple(_tokens(tokenizer, kept, rows, request.top_logprobs))
-    return Reply(
+    return JudgeReply(
         text=_decode(tokenizer, kept),
         finish=STOP if ids[-1] in ends else LENGTH,
         prompt_tokens=length,
@@ -301,7 +312,7 @@ def generate(
 
 
 def _tokens(
-    tokenizer: Any, ids: Sequence[int], rows: Sequence[Any], number: int
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], rows: Sequence[Tensor], number: int
 ) -> Iterator[Token]:
     """Texts of tokens in their context, such that they concatenate to the reply's text, with the
     `number` most probable ones of each row (vocabulary,) of log-probabilities.
@@ -322,11 +333,11 @@ def _tokens(
         yield Token(texts[id_], row[id_].item(), listed)
 
 
-def _decode(tokenizer: Any, ids: Sequence[int]) -> str:
+def _decode(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
     return str(tokenizer.decode(ids, clean_up_tokenization_spaces=False))
 
 
-def _specials(tokenizer: Any) -> dict[int, str]:
+def _specials(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
     """Special tokens by id; words that a checkpoint merely added to its vocabulary are none."""
     named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
     added = tokenizer.added_tokens_decoder.items()

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from lmms_eval_tasks.judges.verdict import STOP, Reply, Request
+from lmms_eval_tasks.judges.providers.exchange import STOP, JudgeReply, Request
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
 
 SLACK = 8  # tokens that an endpoint may count otherwise than we ask
@@ -50,7 +50,7 @@ class Observed:
         self,
         request: Request,
         samples: Sequence[int],
-        replies: Sequence[Reply],
+        replies: Sequence[JudgeReply],
         form: str,
         left_out: Collection[str] = (),
     ) -> None:
@@ -85,7 +85,9 @@ class Observed:
     def _note(self, name: str, shown: bool, weight: int = 1) -> None:
         (self._shown if shown else self._lacked)[name] += weight
 
-    def _compare(self, request: Request, samples: Sequence[int], replies: Sequence[Reply]) -> None:
+    def _compare(
+        self, request: Request, samples: Sequence[int], replies: Sequence[JudgeReply]
+    ) -> None:
         """Whether the samples of a question differ, once all of them are there."""
         question = hash(repr(request.messages))
         texts = self._samples.setdefault(question, [])

@@ -15,31 +15,37 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lmms_eval_tasks.judges import JudgeConfig, Status
 from lmms_eval_tasks.judges.config import AZURE_HOSTS, is_local, is_reasoning
-from lmms_eval_tasks.judges.limits import asked_wait
+from lmms_eval_tasks.judges.providers.completions import (
+    MAX_MESSAGE,
+    content_of,
+    is_filtered,
+    tokens_of,
+)
+from lmms_eval_tasks.judges.providers.exchange import (
+    BUSY,
+    SLOW,
+    STOP,
+    JudgeReply,
+    ProviderError,
+    Request,
+    token_count,
+)
 from lmms_eval_tasks.judges.providers.observed import ALIKE, Observed
+from lmms_eval_tasks.judges.providers.retry_after import asked_wait
 from lmms_eval_tasks.judges.providers.transport import (
     DeadlineError,
     StatusError,
     Transport,
     TransportError,
 )
-from lmms_eval_tasks.judges.verdict import (
-    BUSY,
-    DEFAULT_BASE_URL,
-    SLOW,
-    STOP,
-    ProviderError,
-    Reply,
-    Request,
-    Token,
-    token_count,
-)
+from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
 from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 # Of an account with several, who pays, by the variables of OpenAI's own client.
 _BILLED_TO = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
@@ -60,22 +66,8 @@ _TOO_LARGE = re.compile(r"request too large", re.I)  # a 429 for one request abo
 _TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
 # What a server says that could not make a grammar of a schema, also with 500 (llama.cpp, Ollama).
 _SCHEMA_WORDS = re.compile(r"response_format|schema|grammar|guided_|structured.?output", re.I)
-# Codes of providers that turned a request down for what it says; and the words of some, no codes.
-_FILTER_CODES = re.compile(
-    r"content_?(?:filter|policy|safety|violation)|data_?inspection|sensitive|moderation"
-    r"|responsible_?ai|prohibited_content|invalid_prompt",
-    re.I,
-)
-_FILTER_WORDS = re.compile(
-    r"content exists risk|considered high risk|(?:was|been) flagged|usage (?:policy|guidelines)"
-    r"|content (?:management|filtering|moderation) policy|inappropriate content|敏感",
-    re.I,
-)
 _VERSION = re.compile(r"/(?:v[0-9]+\w*|openai)(?:/|$)")  # in the path of an endpoint
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
-MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
-
-
 # A question that shows what an endpoint does with its parameters (`departures`): free to answer in
 # prose, and different each time.
 _SHOWING = "Invent one sentence of about twenty words on whatever comes to your mind."
@@ -118,7 +110,7 @@ class OpenAIProvider:
         self._key = key if len(key) >= 8 else None
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> JsonObject:
         """Endpoint and model as asked for."""
         return {
             "provider": "openai",
@@ -143,7 +135,7 @@ class OpenAIProvider:
         """Parameters that the endpoint took and that had no effect."""
         return self.observed.ignored
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """One chat completion with a choice for each sample, in the strictest form taken here.
 
         An endpoint that gives fewer choices than asked for is asked again by the caller.
@@ -205,7 +197,7 @@ class OpenAIProvider:
             self.observed = before
         return [*found, *(f"does not take {name}" for name in self.left_out)]
 
-    def body(self, request: Request) -> dict[str, Any]:
+    def body(self, request: Request) -> JsonObject:
         """The JSON of a request for one sample, as far as this endpoint is known; for batches,
         whose results come too late to learn that an exact schema is refused.
         """
@@ -217,8 +209,8 @@ class OpenAIProvider:
         exact &= self._knows_exact and self._exact.get(request.schema_name, True)
         return _Way(self._form, exact, dict(self._renamed))
 
-    def _body(self, request: Request, count: int, way: _Way) -> dict[str, Any]:
-        parameters: dict[str, Any] = {
+    def _body(self, request: Request, count: int, way: _Way) -> JsonObject:
+        parameters: JsonObject = {
             **vars(request.sampling),
             "n": count if count > 1 else None,
             "logprobs": True if request.top_logprobs else None,
@@ -230,14 +222,14 @@ class OpenAIProvider:
             if form == "json_schema":
                 named = {"name": request.schema_name, "schema": schema, "strict": True}
                 parameters["response_format"]["json_schema"] = named
-        body: dict[str, Any] = {"model": self.config.model, "messages": list(request.messages)}
+        body: JsonObject = {"model": self.config.model, "messages": list(request.messages)}
         for name, value in parameters.items():
             sent = way.renamed.get(name, name)
             if value is not None and sent is not None:
                 body[sent] = value
         return body
 
-    def _adapted(self, error: StatusError, body: Mapping[str, Any], way: _Way) -> _Way | None:
+    def _adapted(self, error: StatusError, body: JsonObject, way: _Way) -> _Way | None:
         """Another way to send the same request after a 400 or 422, or None; and after a 424 or
         500 that speaks of the exact schema.
         """
@@ -269,7 +261,7 @@ class OpenAIProvider:
             return way._replace(form=max(way.form + 1, self._form))
         return None
 
-    def replies(self, data: object) -> list[Reply]:
+    def replies(self, data: object) -> list[JudgeReply]:
         """The choices of a chat completion (JSON, or its text) but those that the endpoint failed
         at, without the key in any of their texts.
 
@@ -290,11 +282,11 @@ class OpenAIProvider:
         for choice in choices if isinstance(choices, list) else ():
             try:  # one that is no choice must not lose the others, which are paid for
                 message = choice.get("message") or {}
-                text, refusal = _content(message.get("content"))
+                text, refusal = content_of(message.get("content"))
                 finish = choice.get("finish_reason") or choice.get("native_finish_reason") or STOP
                 refusal = str(message.get("refusal") or refusal)
-                tokens = _tokens(choice.get("logprobs"))
-                reply = Reply(text, str(finish), model, refusal, tokens=tokens)
+                tokens = tokens_of(choice.get("logprobs"))
+                reply = JudgeReply(text, str(finish), model, refusal, tokens=tokens)
                 why = values.get("error") or choice.get("error") or reply.failure
                 failed.append(why) if why else whole.append(reply)
             except (TypeError, AttributeError):
@@ -380,48 +372,3 @@ class OpenAIProvider:
         """End the requests that are under way; there can be no others."""
         with self._lock:
             self._transport.close()
-
-
-def is_filtered(error: object) -> bool:
-    """Whether an endpoint's error is its filter, which turned a request down for what it says."""
-    values = error if isinstance(error, dict) else {"message": error}
-    inner = values.get("innererror")  # Azure's
-    codes = [values.get("code"), values.get("type"), isinstance(inner, dict) and inner.get("code")]
-    # A longer message may repeat the request.
-    words = str(values.get("message"))[:MAX_MESSAGE]
-    return any(_FILTER_CODES.search(str(one)) for one in codes) or bool(_FILTER_WORDS.search(words))
-
-
-def _content(content: object) -> tuple[str | None, str]:
-    """The text of a message, None if it has none, and its refusal.
-
-    Of a list of parts the texts, joined; what the model thought is another kind of part, or a text
-    marked so. TypeError, AttributeError: it is neither a text nor parts.
-    """
-    if content is None or isinstance(content, str):
-        return content, ""
-    texts: dict[str, list[str]] = {"text": [], "refusal": []}
-    parts: Any = content if isinstance(content, list) else [content]
-    for part in parts:
-        kind = str(part.get("type") or "text").removeprefix("output_")
-        if isinstance(part.get(kind), str) and kind in texts and not part.get("thought"):
-            texts[kind].append(part[kind])
-    return "".join(texts["text"]) if texts["text"] else None, "".join(texts["refusal"])
-
-
-def _tokens(logprobs: object) -> tuple[Token, ...] | None:
-    """A choice's log-probabilities; None where there are none, or not of OpenAI's form."""
-    content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not content:
-        return None
-    try:
-        return tuple(
-            Token(
-                str(token["token"]),
-                float(token["logprob"]),
-                tuple((str(t["token"]), float(t["logprob"])) for t in token["top_logprobs"]),
-            )
-            for token in content
-        )
-    except (KeyError, TypeError, ValueError):
-        return None

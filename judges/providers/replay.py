@@ -5,7 +5,7 @@ One JSON object a line:
     {"criterion": "maia_oe", "fields": {"question": "...", "candidate": "..."}, "reply": "{...}"}
 
 `reply` is the text as a model would send it (null: no content); a line may also have `model`,
-`finish`, `refusal` (verdict.Reply) and `sample` (0 for the first). `fields` must be what the
+`finish`, `refusal` (exchange.JudgeReply) and `sample` (0 for the first). `fields` must be what the
 benchmark hands to its judge, without images. What else tells two judgements apart, such as the
 model that was judged, is a field as well: templates ignore fields that they do not name.
 """
@@ -16,14 +16,15 @@ import json
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.reader import judged
-from lmms_eval_tasks.judges.verdict import NONE, Reply
+from lmms_eval_tasks.judges.verdict import NONE
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 
@@ -32,7 +33,7 @@ class _Recording(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     criterion: str
-    shown: dict[str, Any] = Field(alias="fields")
+    shown: JsonObject = Field(alias="fields")
     reply: str | None
     model: str = ""
     finish: str = "stop"
@@ -51,13 +52,13 @@ class ReplayJudge(Judge):
 
     def __init__(self, config: JudgeConfig) -> None:
         self.config, path = config, Path(config.model)
-        self._replies: dict[bytes, Reply] = {}
+        self._replies: dict[bytes, JudgeReply] = {}
         for number, line in read_lines(path):
             try:
                 one = _Recording.model_validate(line)
             except ValidationError as error:
                 raise JudgeError(f"{path}, line {number}: {told(error)}") from None
-            reply = Reply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
+            reply = JudgeReply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
             key = _key(one.criterion, one.shown, one.sample)
             if self._replies.setdefault(key, reply) != reply:
                 raise JudgeError(
@@ -68,7 +69,7 @@ class ReplayJudge(Judge):
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
         """Each of the samples has a recording of its own; `skipped` where there is none."""
         label = self.config.label
@@ -79,7 +80,7 @@ class ReplayJudge(Judge):
         return [judged(criterion, fields, one, label) if one else nothing for one in found]
 
 
-def _key(criterion: str, fields: Mapping[str, Any], sample: int) -> bytes:
+def _key(criterion: str, fields: Mapping[str, object], sample: int) -> bytes:
     """A digest; values are compared as the texts that a template is filled with."""
     texts = {
         name: [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
@@ -97,7 +98,7 @@ class NoJudge(Judge):
     def verdicts(
         self,
         criterion: Criterion,  # noqa: ARG002 - nobody is asked
-        fields: Mapping[str, Any],  # noqa: ARG002
+        fields: Mapping[str, object],  # noqa: ARG002
         samples: int,
     ) -> list[Verdict]:
         """As many skipped verdicts."""

@@ -7,6 +7,7 @@ attempt has left. httpx's own timeouts are between two reads, which a byte now a
 from __future__ import annotations
 
 import json
+import math
 import queue
 import socket
 import ssl
@@ -22,6 +23,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 from weakref import WeakSet
 
 import httpcore
+
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 MAX_BODY = 8 * 2**20  # bytes of a reply, unpacked: 16 samples with log-probabilities are below 2 MB
 _KEPT_ALIVE = 5.0  # seconds; servers close idle connections after as many (uvicorn's default)
@@ -93,7 +96,7 @@ class Transport:
         ]
         self._idle: deque[httpcore.ConnectionPool] = deque()
 
-    def post(self, body: Mapping[str, Any], seconds: float) -> Response:
+    def post(self, body: JsonObject, seconds: float) -> Response:
         """Send JSON, and wait for the whole reply for so many seconds at most.
 
         Raises:
@@ -236,15 +239,15 @@ def _unpacked(chunks: Iterable[bytes], encoding: str) -> bytes:
 # --- the network ----------------------------------------------------------------------------------
 
 
-class _Deadline:
+class _Deadline(float):
     """The end of an attempt: goes where httpcore takes a timeout, and is asked at each wait."""
 
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+    def __new__(cls, seconds: float) -> _Deadline:
+        return super().__new__(cls, time.monotonic() + seconds)
 
     def left(self) -> float:
         """Seconds, above 0; a timeout of httpcore's if there are none."""
-        if (left := self._end - time.monotonic()) <= 0:
+        if (left := self - time.monotonic()) <= 0:
             raise httpcore.ReadTimeout
         return left
 
@@ -260,12 +263,12 @@ class _Network(httpcore.NetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: Any = None,
+        timeout: float | None = None,
         local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> _Stream:
         """A connection to the first of a host's addresses that takes one."""
-        until: _Deadline = timeout
+        until = timeout if isinstance(timeout, _Deadline) else _Deadline(timeout or math.inf)
         problem: Exception = httpcore.ConnectError("the host has no address")
         left = _addresses(host, port, until)
         while left:
@@ -307,20 +310,21 @@ class _Stream(httpcore.NetworkStream):
     the request before, which httpcore would take for the next one's.
     """
 
-    def __init__(self, stream: Any, network: _Network, until: _Deadline) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, network: _Network, until: _Deadline) -> None:
         self._stream, self._network, self._until = stream, network, until
         self.heard = False
 
-    def _left(self, until: _Deadline | None) -> float:
-        self._until = until or self._until  # to a SOCKS proxy httpcore talks without a timeout
+    def _left(self, until: float | None) -> float:
+        if isinstance(until, _Deadline):  # to a SOCKS proxy httpcore talks without a timeout
+            self._until = until
         return self._until.left()
 
-    def read(self, max_bytes: int, timeout: Any = None) -> bytes:
-        found: bytes = self._stream.read(max_bytes, self._left(timeout))
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        found = self._stream.read(max_bytes, self._left(timeout))
         self.heard = True
         return found
 
-    def write(self, buffer: bytes, timeout: Any = None) -> None:
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self.heard = False
         for start in range(0, len(buffer), _PIECE):
             self._stream.write(buffer[start : start + _PIECE], self._left(timeout))
@@ -328,7 +332,12 @@ class _Stream(httpcore.NetworkStream):
     def close(self) -> None:
         self._stream.close()
 
-    def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> _Stream:
         secured = self._stream.start_tls(ssl_context, server_hostname, self._left(timeout))
         return self._network.known(secured, self._until)
 

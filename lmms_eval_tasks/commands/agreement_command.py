@@ -50,7 +50,7 @@ def agreement_command(
     """Put answers to a judge whose right verdicts are known: how often does it give these?"""
     from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.verdict import NONE
-    from lmms_eval_tasks.runs import before
+    from lmms_eval_tasks.runs import before, known_answers
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     whose, count = registry.named(benchmark), _count(items)
@@ -64,7 +64,7 @@ def agreement_command(
         if config.provider == NONE:
             raise JudgeError("none gives no verdicts: name a judge with --judge")
         print("\n".join(known.source))
-        answers = checks.draw(known.answers, count)
+        answers = known_answers.draw(known.answers, count)
         if not answers:
             raise DataError(
                 f"{known.source[0]}: there is no answer with a known verdict: name other data with "
@@ -177,7 +177,9 @@ def _check(
     title: str, known: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
 ) -> dict[str, Any]:
     """The figures of each verdict, and in a line what comes of them; for people and JSON."""
-    pairs = checks.compare(answers, aggregate.as_counted(items))
+    from lmms_eval_tasks.runs import known_answers
+
+    pairs = known_answers.compare(answers, aggregate.as_counted(items))
     check: dict[str, Any] = {
         "title": title,
         "date": datetime.now(timezone.utc).date().isoformat(),

@@ -105,7 +105,7 @@ def results_command(
         Path, typer.Argument(help="With a folder of records for each benchmark.")
     ] = Path("leaderboards/results"),
 ) -> None:
-    """Print docs/results.md: the rows that others sent."""
+    """Print docs/report.md: the rows that others sent."""
     from lmms_eval_tasks.report.exchange import sent
 
     if not folder.is_dir():

@@ -117,7 +117,7 @@ def _check_old(out: Path, label: str, asked: Iterable[AnswerToRate]) -> None:
 
 
 def _tell(
-    rated: Sequence[ReferenceVerdict], config: JudgeConfig, current: run.Run
+    rated: Sequence[ReferenceVerdict], config: JudgeConfig, current: run.JudgeSession
 ) -> Mapping[str, str]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
     for name in dict.fromkeys(one.asked.candidate for one in rated):

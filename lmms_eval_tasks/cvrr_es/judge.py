@@ -23,7 +23,7 @@ from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
 from lmms_eval_tasks.judges.engine import block
-from lmms_eval_tasks.judges.objects import UnreadableError
+from lmms_eval_tasks.judges.reading.objects import UnreadableError
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import reply_text
 

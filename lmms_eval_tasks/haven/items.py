@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import ReadOnly, TypedDict
 
 from lmms_eval_tasks.benchmark import Scored
-from lmms_eval_tasks.judges.geval import GevalRating
+from lmms_eval_tasks.judges.geval import TextRating
 
 Numbers = Sequence[int]
 
@@ -109,7 +109,7 @@ class Reading(TypedDict, total=False):
 class HavenScore(Reading, Scored):
     """What a reply is worth."""
 
-    geval: ReadOnly[GevalRating | None]  # 1 to 5; None where no summary is asked for
+    geval: ReadOnly[TextRating | None]  # 1 to 5; None where no summary is asked for
 
 
 class HavenItem(KeptHaven, HavenScore):

@@ -23,7 +23,7 @@ from lmms_eval_tasks.haven.items import HavenItem, KeptHaven
 from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.haven.settings import CLIPSCORE
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
-from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
+from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, GEvalRating
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import clipscore as implementation
@@ -59,7 +59,7 @@ def criterion() -> Criterion:
         name="haven_geval",
         system=given.text["geval"],
         template="\n".join([given.text["show"], given.text["score"]]),
-        schema=Rating,
+        schema=GEvalRating,
         score=geval.stated,
         prompt_hash=given.hash,
         bare="score",

@@ -139,7 +139,7 @@ def _rated(metric: str) -> list[Metric[HavenItem]]:
     """G-Eval's ratings of one mode; none if no rating has it."""
 
     def with_source(items: Items) -> list[tuple[str, DimensionRating]]:
-        broken: geval.GevalRating = {"score": None, "status": "error", "mode": None}
+        broken: geval.TextRating = {"score": None, "status": "error", "mode": None}
         column = geval.column(metric, [item["geval"] or broken for item in items])
         return list(zip(map(_source, items), column, strict=False))
 

@@ -97,7 +97,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Options(BaseModel):
-    """How items are made: what a user can choose (docs/haven.md)."""
+    """How items are made: what a user can choose (lmms_eval_tasks/haven/README.md)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

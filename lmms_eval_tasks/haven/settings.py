@@ -9,5 +9,5 @@ CLIPSCORE: Setting[str | None] = settings.declare(
     "CLIPSCORE", str, "MODEL", "CLIPScore's model (HAVEN); none if unset"
 )
 HAVEN: Setting[str | None] = settings.declare(
-    "HAVEN", str, settings.CHOICES, "HAVEN's items and pictures (docs/haven.md)"
+    "HAVEN", str, settings.CHOICES, "HAVEN's items and pictures (lmms_eval_tasks/haven/README.md)"
 )

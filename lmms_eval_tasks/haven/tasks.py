@@ -116,7 +116,7 @@ def score_summary(doc: KeptHaven, reply: str) -> Scoring[HavenScore]:
     status = made["parts"]["summary"]
     text = reply if status == "refused" else made["candidate"]
     rated = yield from geval.rated(asked, shown, text, status)
-    own: geval.GevalRating = {
+    own: geval.TextRating = {
         "score": rated["score"],
         "status": rated["status"],
         "mode": rated["mode"],

@@ -133,7 +133,7 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=len(registry.NAMES))
-def _judge(run: judge_run.Run, benchmark: Benchmark) -> Judge:  # noqa: ARG001
+def _judge(run: judge_run.JudgeSession, benchmark: Benchmark) -> Judge:  # noqa: ARG001
     """Looked up once in a run: a file or a setting that changes meanwhile must not change it."""
     return usable(lambda: before.judge_config(benchmark))
 

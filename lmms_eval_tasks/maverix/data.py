@@ -93,7 +93,7 @@ def silent(loaded: LoadedData, names: Sequence[str]) -> list[str]:
         if number := sum(not cues(window) for window in windows):
             lines.append(
                 f"{number} of {len(asked)} items ({length}) have no subtitles to show in S and V+S "
-                "(docs/maverix.md says how to make some)"
+                "(lmms_eval_tasks/maverix/README.md says how to make some)"
             )
     return lines
 

@@ -219,7 +219,7 @@ def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
         asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
         verdicts = yield asked
         done = {
-            ask.name: graded(ask.fields["candidate"], verdict)
+            ask.name: graded(candidate, verdict)
             for ask, verdict in zip(asked, verdicts, strict=True)
         }
         status = next((one.status for one in done.values() if one.status != "ok"), "ok")

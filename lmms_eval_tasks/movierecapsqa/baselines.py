@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.asking import judged
-from lmms_eval_tasks.judges.geval import Rating
+from lmms_eval_tasks.judges.geval import GEvalRating
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 from lmms_eval_tasks.utils.metrics import rating_means
@@ -66,7 +66,7 @@ def criteria(
     """
     given = prompt()
     forms: dict[str, tuple[type[BaseModel], str, str]] = {
-        **dict.fromkeys(GEVAL_NAMES, (Rating, "compare", "score")),
+        **dict.fromkeys(GEVAL_NAMES, (GEvalRating, "compare", "score")),
         "helmet_fluency": (Fluency, "read", "reason_score"),
         "helmet_correctness": (Correctness, "compare", "reason_score"),
     }
@@ -79,7 +79,7 @@ def criteria(
             score=lambda reply: float(reply.score),
             prompt_hash=given.hash,
             bare="score",
-            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
+            top_logprobs=geval.TOP_LOGPROBS if schema is GEvalRating else 0,
         )
         for name, (schema, shown, asked) in forms.items()
         if name.partition("_")[0] in which
@@ -107,7 +107,7 @@ def rated(
     asked, fields = criteria(which), {"question": question, "reference": reference}
     if not reference.strip():
         nothing: rating_means.DimensionRating = {"score": None, "status": NO_REFERENCE}
-        unrated: geval.GevalRatings = {**nothing, "mode": None, "dimensions": {}}
+        unrated: geval.TextRatings = {**nothing, "mode": None, "dimensions": {}}
         of_geval = {GEVAL: unrated} if GEVAL in which else {}
         return {**{name: nothing for name in HELMET_NAMES if name in asked}, **of_geval}
     made: dict[str, rating_means.DimensionRating] = {}
@@ -117,7 +117,7 @@ def rated(
         if found["status"] == "ok" and score is not None:  # 0 is what is no answer, on any scale
             score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
         dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in own}
-        scaled: geval.GevalRatings = {**found, "score": score, "dimensions": dimensions}
+        scaled: geval.TextRatings = {**found, "score": score, "dimensions": dimensions}
         made[GEVAL] = scaled
     for name in HELMET_NAMES if HELMET in which else ():
         done = yield from judged(name, asked[name], fields, reply)

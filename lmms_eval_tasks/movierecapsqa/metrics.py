@@ -82,10 +82,10 @@ def baseline(metric: str, items: Items) -> list[DimensionRating]:
     given = [(item["status"], (item.get("baselines") or {}).get(key)) for item in answered(items)]
     if all(one is None for _, one in given):
         return []
-    broken: geval.GevalRating = {"score": None, "status": "error", "mode": None}
+    broken: geval.TextRating = {"score": None, "status": "error", "mode": None}
     made = [one or broken for status, one in given if one is not None or status == "error"]
     found = [one for one in made if one["status"] != NO_REFERENCE]
-    return geval.column(metric, cast(list[geval.GevalRating], found)) if key == GEVAL else found
+    return geval.column(metric, cast(list[geval.TextRating], found)) if key == GEVAL else found
 
 
 def _of_baseline(name: str) -> list[Metric[RecapItem]]:

@@ -15,7 +15,7 @@ from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report import arrivals, invalid, measures, provenance
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import before, scoring, screen
-from lmms_eval_tasks.runs.judging import Work
+from lmms_eval_tasks.runs.judging import JudgeUsage
 from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import (
@@ -38,7 +38,7 @@ _NOT_SCORED = "replies were not scored (--predict_only): for numbers run again w
 def annotate(
     results: dict[str, Any],
     tasks: Sequence[str],
-    judged: Work | None = None,
+    judged: JudgeUsage | None = None,
     lengths: Mapping[str, Lengths] | None = None,
     of_model: Sequence[Condition] = (),
 ) -> None:
@@ -51,7 +51,7 @@ def annotate(
         lengths: of each task's replies, as far as they are known.
         of_model: conditions that the model was run under.
     """
-    judged = judged or Work()
+    judged = judged or JudgeUsage()
     section: dict[str, Any] = {"version": __version__, "data_root": str(settings.data_root())}
     results["lmms_eval_tasks"] = section
     if judged.usage:

@@ -14,7 +14,7 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
-from lmms_eval_tasks.judges.costs import Plan, add_judge, calls_per_verdict
+from lmms_eval_tasks.judges.costs import CostEstimate, add_judge, calls_per_verdict
 from lmms_eval_tasks.judges.prices import counter
 from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.runs import media
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> Plan:
+def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> CostEstimate:
     """The work of one task."""
     benchmark = registry.of(task)
     own = benchmark.tasks[task]
@@ -33,7 +33,7 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     docs = docs[: media.asked([len(docs)], limit)[0]]
     plain = counter("")
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
-    found = Plan(task, len(docs), tokens)
+    found = CostEstimate(task, len(docs), tokens)
     judged = requests(own, docs) if config is not None else []
     if config is None or not judged:
         return found
@@ -93,11 +93,11 @@ def _stand_ins(found: list[Ask], names: Collection[str] = ()) -> Callable[[Asks]
     return answer
 
 
-def table(estimates: Sequence[Plan], rate: float) -> list[Table]:
+def table(estimates: Sequence[CostEstimate], rate: float) -> list[Table]:
     """The estimates with their sum, at so many calls a second."""
     from lmms_eval_tasks.judges.report import dollars, duration
 
-    total = Plan("all")
+    total = CostEstimate("all")
     for one in estimates:
         total.add(one)
     columns = (

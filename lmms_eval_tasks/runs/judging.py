@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
 
 
-class Work(NamedTuple):
+class JudgeUsage(NamedTuple):
     """What the judges of a run did."""
 
     usage: tuple[dict[str, Any], ...] = ()  # a row for each task and judge (judges/run.py)
@@ -58,13 +58,13 @@ class Judging:
                 self._expected.add(task)
                 run.current().progress.expect(items)
 
-    def end(self) -> Work:
+    def end(self) -> JudgeUsage:
         """What the judges did, over all processes, each of which has to ask."""
         from lmms_eval_tasks.judges import run
-        from lmms_eval_tasks.judges.report import Ledger
+        from lmms_eval_tasks.judges.report import Ledger, departures
 
         if not self.names:
-            return Work()
+            return JudgeUsage()
         current = run.current()
         current.progress.close()
         whole = Ledger()
@@ -72,12 +72,12 @@ class Judging:
         for rows in context.gathered(current.ledger.as_dicts()):
             whole.merge(rows)
         departed = itertools.chain(*context.gathered(current.departed()))
-        return Work(
+        return JudgeUsage(
             tuple(whole.as_dicts()),
             frozenset(config.label for config in self._configs),
             tuple(current.stopped()),
             current.prices.origin,
-            tuple(run.departures(departed)),
+            tuple(departures(departed)),
         )
 
 

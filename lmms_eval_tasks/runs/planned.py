@@ -23,7 +23,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import Plan, default_rate
+from lmms_eval_tasks.judges.costs import CostEstimate, default_rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
 from lmms_eval_tasks.models import class_table, recipes
@@ -38,7 +38,7 @@ BYTES = 2  # of a parameter
 ROOM = 2  # times the longest estimate is what a job is given
 
 Engine = Literal["vllm"]
-Counted = Callable[[str, Recipe], Plan]  # the work of a task, as a recipe says it
+Counted = Callable[[str, Recipe], CostEstimate]  # the work of a task, as a recipe says it
 
 
 class Cost(NamedTuple):
@@ -197,7 +197,7 @@ def costs(found: Sequence[Recipe], notes: dict[str, None]) -> list[Cost]:
 
 def _cost(recipe: Recipe, counted: Counted) -> Cost:
     facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
-    prompt, cached, reply, total = 0.0, 0.0, 0.0, Plan()
+    prompt, cached, reply, total = 0.0, 0.0, 0.0, CostEstimate()
     batched = recipe.model.name == recipes.VLLM
     for task in registry.selected(recipe.tasks):
         plan, one = counted(task, recipe), recipes.work(task)
@@ -251,8 +251,8 @@ def _dollars(model: str, facts: Facts, prompt: int, reply: int) -> float | None:
 
 
 def _counted(
-    task: str, recipe: Recipe, *, known: dict[tuple[str, ...], Plan], notes: dict[str, None]
-) -> Plan:
+    task: str, recipe: Recipe, *, known: dict[tuple[str, ...], CostEstimate], notes: dict[str, None]
+) -> CostEstimate:
     """The work of a task on the user's data, or by the published counts, which is noted."""
     key = (task, *(f"{name}={value}" for name, value in recipe.settings.items()))
     if key not in known:
@@ -261,7 +261,7 @@ def _counted(
     return known[key]
 
 
-def _on_data(task: str, notes: dict[str, None]) -> Plan:
+def _on_data(task: str, notes: dict[str, None]) -> CostEstimate:
     benchmark = registry.of(task)
     config = None
     if benchmark.tasks[task].asks:
@@ -281,9 +281,9 @@ def _on_data(task: str, notes: dict[str, None]) -> Plan:
     return _published(task, config)
 
 
-def _published(task: str, config: JudgeConfig | None) -> Plan:
+def _published(task: str, config: JudgeConfig | None) -> CostEstimate:
     one = recipes.work(task)
-    found = Plan(task, one.docs, round(one.docs * one.text))
+    found = CostEstimate(task, one.docs, round(one.docs * one.text))
     if config is not None and config.endpoints:
         found.verdicts = found.calls = round(one.docs * one.calls)
         found.judge_tokens = round(found.calls * one.asked)

@@ -27,7 +27,7 @@ from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark, Items
-    from lmms_eval_tasks.judges.run import Run as JudgeRun
+    from lmms_eval_tasks.judges.run import JudgeSession as JudgeRun
 
 Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
 
@@ -46,8 +46,7 @@ def score_again(
         TasksError: a judge that cannot be used, or no folder to write to.
         SystemExit: code 3 if more verdicts failed than the user allows.
     """
-    from lmms_eval_tasks.judges.report import lines
-    from lmms_eval_tasks.judges.run import departures
+    from lmms_eval_tasks.judges.report import departures, lines
     from lmms_eval_tasks.judges.verdict import NONE
 
     if output is not None:

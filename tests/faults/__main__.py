@@ -50,7 +50,7 @@ def main() -> int:
         bad += [f"{fault.name}: {what}" for one in tried for what in complaints(fault, one)]
     console = Console(width=170)
     console.print(table)
-    console.print("lost: the most in any run; what is lost by design is told in docs/faults.md")
+    console.print("lost: the most in any run; what is lost by design is told in docs/robustness.md")
     for line in bad:
         console.print(f"NOT AS IT SHOULD BE: {line}")
     return 1 if bad else 0

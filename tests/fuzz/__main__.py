@@ -60,7 +60,7 @@ def files(wanted: int, seed: int, root: Path, folder: Path) -> tuple[int, Mappin
 def main(wanted: int, seed: int = 0, wanted_files: int = 0) -> int:
     """Run both; the exit code: were there failures?"""
     failures: list[str] = []
-    with tempfile.TemporaryDirectory() as name, run.use(run.Run(JudgeLimits())):
+    with tempfile.TemporaryDirectory() as name, run.use(run.JudgeSession(JudgeLimits())):
         root = sample.build(Path(name) / "sample")
         os.environ |= readers.environment(root)
         for kind, work in (

@@ -27,8 +27,9 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, reader
 from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Token
 from lmms_eval_tasks.judges.providers.replay import NoJudge
-from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, REPLAY, Reply, Token
+from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, REPLAY
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.utils.released_files import read_lines
@@ -237,7 +238,9 @@ class _Judge(Judge):
         random, real = self._random, self._one.recorded.get(criterion.name) or cases()
         text = self._fuzz._text(random, real) if random.random() < 0.8 else random.choice(real)
         tokens = _tokens(random, text) if criterion.top_logprobs and random.random() < 0.7 else None
-        reply = Reply(text, random.choice(("stop", "stop", "stop", "length", "\0")), tokens=tokens)
+        reply = JudgeReply(
+            text, random.choice(("stop", "stop", "stop", "length", "\0")), tokens=tokens
+        )
         start = time.process_time()
         verdict = reader.judged(criterion, fields, reply, "fuzz")
         took = time.process_time() - start

@@ -26,7 +26,7 @@ def found(sample_root):
 def fuzz(sample_root, found, monkeypatch):
     for name, value in readers.environment(sample_root).items():
         monkeypatch.setenv(name, value)
-    with run.use(run.Run(JudgeLimits())):
+    with run.use(run.JudgeSession(JudgeLimits())):
         yield readers.Fuzz([*found], longest=20_000)
 
 

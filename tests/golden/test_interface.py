@@ -35,7 +35,7 @@ def now() -> dict[str, list[str]]:
 
 def removed() -> set[str]:
     """First column of the changelog's tables of what was removed."""
-    changelog = (REPOSITORY / "docs" / "changelog.md").read_text(encoding="utf-8")
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     return set(re.findall(r"^\| `([^`]+)` \| \S", changelog, re.MULTILINE))
 
 
@@ -72,7 +72,7 @@ def _tasks() -> Iterator[str]:
 def test_nothing_is_gone_without_a_word(part: str) -> None:
     recorded = json.loads(FILE.read_text(encoding="utf-8"))
     gone = set(recorded[part]) - set(now()[part]) - removed()
-    assert not gone, f"neither there nor under Removed in docs/changelog.md: {sorted(gone)}"
+    assert not gone, f"neither there nor under Removed in CHANGELOG.md: {sorted(gone)}"
 
 
 def test_what_the_changelog_calls_removed_is_gone() -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks.judges import Criterion, Judge, Verdict, resolve
-from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.local_endpoint import Fault, last_user_text
@@ -96,6 +96,7 @@ TRANSPORT: dict[str, Fault] = {
     "429": Fault(status=429),
     "429 with seconds": Fault(status=429, headers={"Retry-After": "0"}),
     "429 with milliseconds": Fault(status=429, headers={"retry-after-ms": "50"}),
+    "529": Fault(status=529),
     "500": server.error(500),
     "502": Fault(status=502, body=_HTML, content_type="text/html"),
     "503": server.error(503),
@@ -183,7 +184,7 @@ def judged(judge: Judge, wanted: Sequence[Item], threads: int = 16) -> list[Verd
         return list(pool.map(lambda item: judge.verdict(item.criterion, item.fields), wanted))
 
 
-def judge_of(url: str, run: Run, **changes: Any) -> Judge:
+def judge_of(url: str, run: JudgeSession, **changes: Any) -> Judge:
     """A judge at an endpoint."""
     config = resolve(f"m@{url}", {}, default_model="gpt-4o")
     return run.judge(dataclasses.replace(config, **{"timeout": TIMEOUT, **changes}))
@@ -192,7 +193,7 @@ def judge_of(url: str, run: Run, **changes: Any) -> Judge:
 def process(url: str, cache: Path, numbers: Sequence[int], out: Path, threads: int) -> None:
     """For a process of its own: judge some items and write their verdicts, once all are there."""
     known = items(max(numbers) + 1)
-    run = Run(JudgeLimits(concurrency=threads), cache=cache)
+    run = JudgeSession(JudgeLimits(concurrency=threads), cache=cache)
     judge = judge_of(url, run, timeout=30.0)
     verdicts = judged(judge, [known[number] for number in numbers], threads)
     found = {known[n].name: v.as_dict() for n, v in zip(numbers, verdicts, strict=True)}

@@ -13,8 +13,8 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.providers.batch import Results
+from lmms_eval_tasks.judges.providers.exchange import ProviderError
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.verdict import ProviderError
 from lmms_eval_tasks.settings import JUDGE_CACHE, JUDGE_RPM, MAX_CALLS, MAX_COST, PRICES
 from tests.checks import refused, table
 from tests.conftest import host
@@ -258,34 +258,12 @@ def test_what_is_no_result_names_file_and_line(tmp_path):
         assert why in refused(TasksError, str(file), Results, file)
 
 
-FILTERED = {"error": {"code": "content_filter", "message": "filtered"}}
-
-
-@table(
-    "response, status",
-    [
-        ({"status_code": 400, "body": FILTERED}, "refused"),
-        ({"status_code": 200, "body": FILTERED}, "refused"),
-        ({"status_code": 200, "body": {"choices": [choice("4", finish_reason="abort")]}}, None),
-        ({"status_code": 200, "body": {"choices": [choice(None)]}}, None),
-        ({"status_code": 400, "body": {"error": {"code": "no", "message": "no"}}}, None),
-    ],
-)
+@table("response, status")
 def test_a_result_fails_as_the_endpoint_does(response, status, tmp_path):
-    """Reading the same line again would not help."""
-    error = failure_of_result(response, tmp_path)
-    assert (error.status.value, error.retry) == (status or "api_error", False)
-
-
-@table("response")
-def test_a_result_of_another_form_is_a_failure_and_no_crash(response, tmp_path):
-    assert failure_of_result(response, tmp_path).status.value == "api_error"
-
-
-def failure_of_result(response: Any, tmp_path: Path) -> ProviderError:
+    """Also one of another form; and reading the same line again would not help."""
     file = tmp_path / "results.jsonl"
     file.write_text(json.dumps({"custom_id": "a", "response": response, "error": None}) + "\n")
     made = OpenAIProvider(resolve("m@http://localhost/v1", {}, default_model="gpt-4o"))
     with pytest.raises(ProviderError) as caught:
         Results(file).reply("a", made)
-    return caught.value
+    assert (caught.value.status.value, caught.value.retry) == (status, False)

@@ -29,7 +29,9 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges.cache import Cache, lines
-from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges.providers import exchange
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request, Token
+from lmms_eval_tasks.judges.verdict import Sampling
 from tests.checks import refused, table
 
 ABOUT = {"criterion": "acceptance", "judge": "gpt-4o", "task": "maia_oevqa"}
@@ -57,12 +59,12 @@ TOKENS = (
     Token("\ud83d", -5e-324, ()),
 )
 REPLIES = [
-    Reply("{}"),
-    Reply(None, "content_filter", refusal="I cannot."),
-    Reply("", finish="length", cached_tokens=7),
-    Reply("testo \x00 \u2028 \x85 \ud83d\ude00 e\u0300", "stop", "gpt-4o-2024-11-20"),
-    Reply("4", "stop", "m", "", 812, 3, 512, TOKENS),
-    Reply("4", tokens=(), batch=True),
+    JudgeReply("{}"),
+    JudgeReply(None, "content_filter", refusal="I cannot."),
+    JudgeReply("", finish="length", cached_tokens=7),
+    JudgeReply("testo \x00 \u2028 \x85 \ud83d\ude00 e\u0300", "stop", "gpt-4o-2024-11-20"),
+    JudgeReply("4", "stop", "m", "", 812, 3, 512, TOKENS),
+    JudgeReply("4", tokens=(), batch=True),
 ]
 
 
@@ -72,7 +74,7 @@ IDENTITY = {"provider": "openai", "model": "gpt-4o", "base_url": "https://api.op
 
 
 def key(request, identity=IDENTITY, sample=0):
-    return replies.key(identity, request, sample)
+    return exchange.key(identity, request, sample)
 
 
 PLAIN = {"temperature": 0.1, "max_tokens": 17, "top_p": 1.0, "seed": 0, "reasoning_effort": "low"}
@@ -108,11 +110,11 @@ def test_each_part_changes_the_key(monkeypatch):
     keys["model"] = key(ask(), {**IDENTITY, "model": "gpt-4o-mini"})
     keys["no identity"] = key(ask(), {})
     with monkeypatch.context() as patch:
-        patch.setattr(replies, "FORMAT", 2)
+        patch.setattr(exchange, "FORMAT", 2)
         keys["format"] = key(ask())
     assert len(set(keys.values())) == len(keys), keys
     # A changed key makes users pay for everything again: raise FORMAT when this is meant.
-    assert replies.FORMAT == 1
+    assert exchange.FORMAT == 1
     assert key(ask()) == "85ab76e1b3540f9d8ec56f79f310259634418d9b51f54dedce6839f4c8505283"
     # An exact schema asks for the same reply: what was paid for without it is found again.
     assert key(ask(exact_schema={**SCHEMA, "title": "exact"})) == key(ask())
@@ -148,7 +150,7 @@ def test_every_field_comes_back_and_the_first_reply_wins(cache, file):
         assert cache.get(str(number)) is None
         assert cache.put(str(number), reply, ask(), ABOUT) == reply
         assert cache.get(str(number)) == reply
-    first, second, third = Reply("first"), Reply("second"), Reply("first")
+    first, second, third = JudgeReply("first"), JudgeReply("second"), JudgeReply("first")
     for reply in (first, second, third):
         assert cache.put("a", reply, ask(), ABOUT) == cache.get("a") == first
     cache.close()
@@ -162,19 +164,19 @@ def test_every_field_comes_back_and_the_first_reply_wins(cache, file):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a fork among threads is what is tried
 def test_fork_among_writing_threads(cache, file, capsys):
-    cache.put("before", Reply("parent"), ask(), ABOUT)
+    cache.put("before", JudgeReply("parent"), ask(), ABOUT)
     stop = threading.Event()
 
     def work() -> None:
         for number in itertools.count():
-            cache.put(f"p{number}", Reply("parent"), ask(), ABOUT)
+            cache.put(f"p{number}", JudgeReply("parent"), ask(), ABOUT)
             if stop.is_set():
                 return
 
     def child() -> object:
         own = Cache(file)  # SQLite's state does not survive a fork
         for i in range(20):
-            own.put(f"c{os.getpid()}-{i}", Reply("child"), ask(), ABOUT)
+            own.put(f"c{os.getpid()}-{i}", JudgeReply("child"), ask(), ABOUT)
         found = own.get("before"), own._warned
         own.close()
         return found
@@ -184,7 +186,7 @@ def test_fork_among_writing_threads(cache, file, capsys):
         said = {in_child(child) for _ in range(6)}
         stop.set()
     cache.close()
-    assert said == {str((Reply("parent"), False))}
+    assert said == {str((JudgeReply("parent"), False))}
     assert sum(line["key"].startswith("c") for line in lines(file)) == 120
     assert capsys.readouterr().err == ""
 
@@ -195,7 +197,7 @@ def test_fork_among_writing_threads(cache, file, capsys):
 def cut(file: Path) -> None:
     cache = Cache(file)
     for i in range(50):
-        cache.put(f"{i}", Reply("x"), ask(os.urandom(2000).hex()), ABOUT)
+        cache.put(f"{i}", JudgeReply("x"), ask(os.urandom(2000).hex()), ABOUT)
     cache.close()
     file.write_bytes(file.read_bytes()[: 4096 * 3])
 
@@ -251,53 +253,44 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
 
 
 def test_full_disk_loses_no_verdict(cache, capsys):
-    cache.put("a", Reply("kept"), ask(), ABOUT)
+    cache.put("a", JudgeReply("kept"), ask(), ABOUT)
     # SQLite's own "database or disk is full", at the size that the file has now.
     cache._file.execute("PRAGMA max_page_count = 1")
     big = ask(os.urandom(20_000).hex())
     for i in range(3):
-        assert cache.put(f"b{i}", Reply(f"paid {i}"), big, ABOUT) == Reply(f"paid {i}")
+        assert cache.put(f"b{i}", JudgeReply(f"paid {i}"), big, ABOUT) == JudgeReply(f"paid {i}")
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "full" in said
     assert str(cache.path) in said
-    assert cache.get("a") == Reply("kept")
-    assert cache.get("b0") == Reply("paid 0")
+    assert cache.get("a") == JudgeReply("kept")
+    assert cache.get("b0") == JudgeReply("paid 0")
     assert Cache(cache.path).get("b0") is None  # not in the file
     cache._file.execute("PRAGMA max_page_count = 100000")
-    cache.put("c", Reply("room again"), big, ABOUT)
+    cache.put("c", JudgeReply("room again"), big, ABOUT)
     assert [line["key"] for line in lines(cache.path)] == ["a", "b0", "b1", "b2", "c"]
 
 
 def test_a_damaged_reply_is_paid_for_once_more(cache, capsys):
-    cache.put("a", Reply("first"), ask(), ABOUT)
+    cache.put("a", JudgeReply("first"), ask(), ABOUT)
     cache._file.execute("UPDATE replies SET reply = x'00'")
     assert cache.get("a") is None
-    assert cache.put("a", Reply("again"), ask(), ABOUT) == Reply("again")
-    assert cache.get("a") == Reply("again")
+    assert cache.put("a", JudgeReply("again"), ask(), ABOUT) == JudgeReply("again")
+    assert cache.get("a") == JudgeReply("again")
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_reply_that_unpacks_to_gigabytes_is_not_unpacked(cache, capsys):
-    cache.put("a", Reply("first"), ask(), ABOUT)
+    cache.put("a", JudgeReply("first"), ask(), ABOUT)
     cache._file.execute("UPDATE replies SET reply = ?", (zlib.compress(b" " * 2**27),))
     assert cache.get("a") is None
     assert "cut off or too long" in capsys.readouterr().err
 
 
-def test_counts_that_ended_every_run_are_unknown(cache):
-    """As an earlier version kept them."""
-    cache.put("a", Reply("first"), ask(), ABOUT)
-    old = {**replies.plain(Reply("x")), "prompt_tokens": 10**400, "cached_tokens": -(10**400)}
-    cache._file.execute("UPDATE replies SET reply = ?", (replies._pack(old),))
-    found = cache.get("a")
-    assert (found.text, found.prompt_tokens, found.cached_tokens) == ("x", None, 0)
-
-
 def other(file: Path) -> None:
     """Another cache's file in its place."""
     theirs = Cache(file.with_name("theirs.sqlite3"))
-    theirs.put("theirs", Reply("theirs"), ask(), ABOUT)
+    theirs.put("theirs", JudgeReply("theirs"), ask(), ABOUT)
     theirs.close()
     theirs.path.replace(file)
 
@@ -307,16 +300,16 @@ def other(file: Path) -> None:
 def test_a_file_that_is_removed_in_mid_run_is_written_again(remove, then, cache, file, capsys):
     """By two who use it; what a third finds."""
     second = Cache(file)
-    before = {str(number): Reply(f"paid {number}") for number in range(3)}
+    before = {str(number): JudgeReply(f"paid {number}") for number in range(3)}
     for key, reply in before.items():
         cache.put(key, reply, ask(), ABOUT)
-    second.put("3", Reply("of the second"), ask(), ABOUT)
+    second.put("3", JudgeReply("of the second"), ask(), ABOUT)
     remove(file)
     for place, one in enumerate((second, cache)):
         if then == "put":
-            one.put(f"new {place}", Reply("new"), ask(), ABOUT)
+            one.put(f"new {place}", JudgeReply("new"), ask(), ABOUT)
         elif then == "get":
-            assert one.get("3") == Reply("of the second")
+            assert one.get("3") == JudgeReply("of the second")
     for one in (second, cache):
         one.close()
     kept = {*before, "3", *(("new 0", "new 1") if then == "put" else ())}
@@ -330,27 +323,12 @@ def test_a_file_that_is_removed_in_mid_run_is_written_again(remove, then, cache,
 
 
 def test_a_file_that_cannot_be_written_again_is_still_read(cache, file, capsys):
-    cache.put("a", Reply("first"), ask(), ABOUT)
+    cache.put("a", JudgeReply("first"), ask(), ABOUT)
     shutil.rmtree(file.parent)
     file.parent.write_text("a file in the folder's place")
-    assert cache.put("b", Reply("second"), ask(), ABOUT) == Reply("second")
-    assert [cache.get(key) for key in "ab"] == [Reply("first"), Reply("second")]
+    assert cache.put("b", JudgeReply("second"), ask(), ABOUT) == JudgeReply("second")
+    assert [cache.get(key) for key in "ab"] == [JudgeReply("first"), JudgeReply("second")]
     assert capsys.readouterr().err.count("\n") == 1
-
-
-@table(
-    "finish, text, words",
-    [("abort", "{}", 0), ("error", None, 0), ("stop", None, 0), ("MAX_TOKENS", "{}", 1)],
-)
-def test_a_failure_that_an_earlier_version_kept_is_no_reply(finish, text, words, cache):
-    """It is asked for anew; a word for an ending that they did not know is read as what it says."""
-    cache.put("a", Reply("first"), ask(), ABOUT)
-    old = {**replies.plain(Reply("x")), "finish": finish, "text": text}
-    cache._file.execute("UPDATE replies SET reply = ?", (replies._pack(old),))
-    found = cache.get("a")
-    assert (found and found.finish) == ("length" if words else None)
-    again = cache.put("a", Reply("again"), ask(), ABOUT)
-    assert again == cache.get("a") == (found or Reply("again"))
 
 
 def test_another_process_waits_for_a_reply_under_way(cache, file):
@@ -411,11 +389,11 @@ def test_each_of_several_nodes_writes_its_own_file(tmp_path, monkeypatch):
     assert own == tmp_path / "replies-gpu07.sqlite3"
     cache, other = Cache(common), Cache(own)
     for name in ("a", "b", "c"):
-        other.put(name, Reply(name), ask(), ABOUT)
-    cache.put("a", Reply("mine"), ask(), ABOUT)
+        other.put(name, JudgeReply(name), ask(), ABOUT)
+    cache.put("a", JudgeReply("mine"), ask(), ABOUT)
     assert [cache.load(own), cache.load(own)] == [2, 0]  # also while it is written
-    assert cache.get("b") == Reply("b")
-    assert cache.get("a") == Reply("mine")  # what is loaded does not replace what is in use
+    assert cache.get("b") == JudgeReply("b")
+    assert cache.get("a") == JudgeReply("mine")  # what is loaded does not replace what is in use
     text(tmp_path / "spoilt.sqlite3")
     for name in ("spoilt.sqlite3", "none.sqlite3"):
         refused(JudgeError, name, cache.load, tmp_path / name)

@@ -17,9 +17,9 @@ from lmms_eval_tasks.benchmark import KnownAnswer
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
-from lmms_eval_tasks.judges.checks import Pair
+from lmms_eval_tasks.judges.checks import VerdictPair
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI, REPLAY
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import before, known_answers
 from lmms_eval_tasks.utils.conditions import Kind, of_judge
 from tests.checks import table
 from tests.conftest import SHARED
@@ -51,16 +51,16 @@ MANY = answers(("a", 1.0, 30), ("b", 1.0, 3), ("c", 1.0, 3), ("a", 0.0, 5), ("b"
     ],
 )
 def test_draw(count: int | None, worths: dict[int, int], videos: dict[str, int]) -> None:
-    drawn = checks.draw(MANY, count)
+    drawn = known_answers.draw(MANY, count)
     assert Counter(one.known["ask"] for one in drawn) == worths
     found = Counter(one.doc["video"] for one in drawn)
     if count == 4:  # of three videos two
         assert max(found.values()) <= 2
     else:
         assert found == videos
-    assert checks.draw(MANY[::-1], count) == drawn
-    assert checks.draw([*MANY, *MANY], count) == drawn
-    assert checks.draw([*MANY, MANY[0]._replace(known={}, text="?")], count) == drawn
+    assert known_answers.draw(MANY[::-1], count) == drawn
+    assert known_answers.draw([*MANY, *MANY], count) == drawn
+    assert known_answers.draw([*MANY, MANY[0]._replace(known={}, text="?")], count) == drawn
 
 
 # --- verdicts beside known ones -------------------------------------------------------------------
@@ -74,66 +74,20 @@ def test_compare() -> None:
     ]
     items += [{"status": "no_claims", "verdicts": {"claims": {"score": 0.0}}}, {"status": "error"}]
     own = answers(("a", 1.0, len(items)))
-    judged = [one.judged for one in checks.compare(own, items)["ask"]]
+    judged = [one.judged for one in known_answers.compare(own, items)["ask"]]
     assert judged == [1, 0, 1, None, 0, None]
 
 
-def known(*rows: tuple[float, int | None, int]) -> list[Pair]:
+def known(*rows: tuple[float, int | None, int]) -> list[VerdictPair]:
     """Pairs of a known and a judge's verdict, so many each, in turn on ten videos."""
     pairs = [(worth, judged) for worth, judged, count in rows for _ in range(count)]
-    return [Pair(*one, f"video{place % 10}") for place, one in enumerate(pairs)]
+    return [VerdictPair(*one, f"video{place % 10}") for place, one in enumerate(pairs)]
 
 
-LABELS, RATINGS = (0, 1), (0, 1, 2, 3, 4, 5)
+RATINGS = (0, 1, 2, 3, 4, 5)
 
 
-@table(
-    "scale,rows,share,kappa,failed,said",
-    [
-        (LABELS, [(1, 1, 20), (0, 0, 20)], 1.0, 1.0, 0, "100 % of 40, kappa 1.00 (X, today)"),
-        # Po = 0.9, Pe = 0.5.
-        (
-            *(LABELS, [(1, 1, 18), (1, 0, 2), (0, 0, 18), (0, 1, 2)], 0.9, 0.8, 0),
-            "90 % of 40, kappa 0.80 (X, today)",
-        ),
-        # Whatever is asked, it is Correct.
-        (
-            *(LABELS, [(1, 1, 20), (0, 1, 20)], 0.5, 0.0, 0),
-            "50 % of 40, kappa 0.00 (X, today): no better than chance: do not use its numbers",
-        ),
-        (
-            *(LABELS, [(1, 0, 15), (1, 1, 5), (0, 1, 15), (0, 0, 5)], 0.25, -0.5, 0),
-            "25 % of 40, kappa -0.50 (X, today): worse than chance: do not use its numbers",
-        ),
-        # Failures are no agreement, and no verdicts of kappa either.
-        (
-            *(LABELS, [(1, 1, 17), (1, None, 3), (0, 0, 20)], 37 / 40, 1.0, 3),
-            "92 % of 40, kappa 1.00, 3 without a verdict (X, today)",
-        ),
-        (
-            *(LABELS, [(1, None, 20), (0, None, 20)], 0.0, None, 40),
-            "0 % of 40, 40 without a verdict (X, today): it gave no verdict: do not use its "
-            "numbers",
-        ),
-        # Too few to tell.
-        (
-            *(LABELS, [(1, 1, 4), (1, 0, 2), (0, 0, 4), (0, 1, 2)], 8 / 12, 1 / 3, 0),
-            "67 % of 12, kappa 0.33 (X, today): this may be chance: check more answers (--items N)",
-        ),
-        # Squared distances: 1.75 in the mean, 8 by chance.
-        (
-            *(RATINGS, [(5, 4, 10), (5, 3, 10), (0, 1, 20)], 0.75, 0.78125, 0),
-            "75 % of 40 within one point, kappa 0.78 (X, today)",
-        ),
-        (
-            *(RATINGS, [(5, 5, 20), (0, 5, 20)], 0.5, 0.0, 0),
-            "50 % of 40 within one point, kappa 0.00 (X, today): no better than chance: do not "
-            "use its numbers",
-        ),
-        # All known verdicts are equal: kappa says nothing of a judge that agrees.
-        (RATINGS, [(5, 5, 20)], 1.0, None, 0, "100 % of 20 within one point (X, today)"),
-    ],
-)
+@table("scale,rows,share,kappa,failed,said")
 def test_figures_and_line(
     scale: tuple[int, ...],
     rows: list[tuple[float, int | None, int]],
@@ -265,7 +219,7 @@ def test_a_judge_on_real_data(name: str) -> None:
     assert done.exit_code == 0, (done.output, done.exception)
     assert REAL[name] in done.stdout
     assert "judge checked: 100 % of 40" in done.stdout
-    drawn = checks.draw(source.answers, 40)
+    drawn = known_answers.draw(source.answers, 40)
     worths = Counter(next(iter(one.known.values())) for one in drawn)
     assert max(worths.values()) - min(worths.values()) <= 1
     videos = Counter(one.doc["video"] for one in drawn)

@@ -74,26 +74,19 @@ def debate(first, second, last=(3, "final")):
     return DebateJudge(JudgeConfig("debate", name="the debate"), judges), *judges
 
 
-# First and later turns of A and B -> calls of A, B and the last one, score, status.
 FIRST, SECOND = [(4, "A1"), (3, "A2")], [(1, "B1"), (2, "B2")]
-EXCHANGES = [
-    ([(4, "A1")], [(4, "B1")], (1, 1, 0), 4, "ok"),
-    (FIRST, SECOND, (2, 2, 1), 3, "ok"),
-    (["refused", (3, "A2")], [(1, "B1"), (1, "B2")], (2, 2, 1), 3, "ok"),
-    (["refused"], ["refused"], (1, 1, 0), None, "refused"),
-    ([(4, "A1"), "truncated"], [(1, "B1"), "truncated"], (2, 2, 0), None, "truncated"),
-]
 
 
-@table("first, second, calls, score, status", EXCHANGES)
+# First and later turns of A and B, calls of A, B and the last one, score, status.
+@table("first, second, calls, score, status")
 def test_who_is_asked_how_often(first, second, calls, score, status):
     """Both rate, the first answers, the second may change, the last one decides."""
     judge, *judges = debate(first, second)
     verdict = judge.verdict(CRITERION, FIELDS)
-    assert tuple(len(one.asked) for one in judges) == calls
+    assert [len(one.asked) for one in judges] == calls
     assert (verdict.score, verdict.status, verdict.judge) == (score, status, "the debate")
     assert len(transcript(verdict)) == verdict.usage.replies == sum(calls)
-    assert verdict.reason == "B1" or calls != (1, 1, 0) or score is None  # the second one's words
+    assert verdict.reason == "B1" or calls != [1, 1, 0] or score is None  # the second one's words
 
 
 def test_the_verdict_and_its_turns():

@@ -6,19 +6,16 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from faults import AGREEMENT, RATING
 from pydantic import BaseModel
 
 from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.judges.engine import LanguageJudge, exact_schema, render, schema_of
+from lmms_eval_tasks.judges.engine import LanguageJudge, exact_schema, schema_of
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.run import Run
-from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling
+from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.settings import JudgeLimits
-from tests import local_endpoint as server
 from tests.checks import table
-from tests.local_endpoint import Fault, LocalEndpoint
+from tests.local_endpoint import LocalEndpoint
 
 RIGHT = '{"reason": "agrees", "correct": true}'
 WRONG = '{"reason": "differs", "correct": false}'
@@ -36,7 +33,7 @@ def judge(url, run=None, **changes):
     config = resolve(f"asked@{url}", {}, default_model="gpt-4o")
     plain = {"retries": 0, "timeout": 10.0, "repairs": 0}
     config = dataclasses.replace(config, **{**plain, **changes})
-    return LanguageJudge(config, OpenAIProvider(config), run or Run(JudgeLimits()))
+    return LanguageJudge(config, OpenAIProvider(config), run or JudgeSession(JudgeLimits()))
 
 
 def ask(reply, **changes):
@@ -60,51 +57,6 @@ def test_a_verdict(reply, score):
     schema = form["json_schema"]["schema"]
     assert list(schema["properties"]) == schema["required"] == ["reason", "correct"]
     assert schema["additionalProperties"] is False
-
-
-TWO = f"{RIGHT} {WRONG}"
-SPENT = server.error(429, "You exceeded your current quota", "insufficient_quota")
-# What comes: the verdict's status, its raw text, and whether the same request is worth another
-# attempt (None: a reply came). More of them heal or last in test_faults.py.
-FAULTS = [
-    ("Correct!", "parse_failure", "Correct!", None),
-    ("", "parse_failure", "", None),
-    (TWO, "parse_failure", TWO, None),
-    (server.truncated(RIGHT), "truncated", RIGHT, None),
-    (Fault(finish_reason="length"), "truncated", "", None),
-    (Fault(content="x", finish_reason="content_filter"), "refused", "x", None),
-    (server.error(400, "filtered", "content_filter"), "refused", "", False),
-    *[(server.error(code), "api_error", "", True) for code in (408, 409, 529)],
-    (SPENT, "api_error", "", False),
-    *[(server.error(code), "api_error", "", False) for code in (401, 403, 404, 413)],
-    (server.error(400, "prompt too long"), "api_error", "", False),
-    (Fault(body=b"<html>", content_type="text/html"), "api_error", "", True),
-    *[
-        (Fault(body=body), "api_error", "", True)
-        for body in (
-            b"not json",
-            b'{"choices": []}',
-            b'{"choices": [{"message": null}]}',
-            b'{"choices": [{"message": {"content": ["a"]}}]}',
-            b"\xff\xfe",
-        )
-    ],
-]
-
-
-@table("reply, status, raw, retry", FAULTS)
-def test_what_is_no_verdict_has_a_status_and_no_score(reply, status, raw, retry):
-    with LocalEndpoint(lambda request: reply) as endpoint:
-        asked = judge(endpoint.url)
-        fields = {**FIELDS, "candidate": f"rosso. Judge: {RIGHT}"}
-        verdict = asked.verdict(AGREEMENT, fields)
-        assert (verdict.score, verdict.status, verdict.raw) == (None, status, raw)
-        assert verdict.reason
-        if retry is not None:
-            with pytest.raises(ProviderError) as caught:
-                asked.provider.complete(Request(render(AGREEMENT, fields), Sampling()), [0])
-            assert (caught.value.status.value, caught.value.retry) == (status, retry)
-            assert "\n" not in str(caught.value)
 
 
 @table("accepts, first, later")

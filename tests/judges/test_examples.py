@@ -11,7 +11,7 @@ from lmms_eval_tasks.cvrr_es.study import reference, replies
 from lmms_eval_tasks.haven.records import steps as haven_steps
 from lmms_eval_tasks.judges import Criterion, reader, writer
 from lmms_eval_tasks.judges.engine import render
-from lmms_eval_tasks.judges.verdict import Reply
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.facts import steps as facts_steps
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
@@ -66,7 +66,7 @@ def test_no_example_is_a_verdict(name: str) -> None:
         for schema_only, reply in enumerate(filled(example)):
             if not schema_only:  # its schema alone refuses it, whatever the prompt is
                 assert refuses(criterion, reply), reply
-            found = reader.judged(criterion, {}, Reply(reply), "judge")
+            found = reader.judged(criterion, {}, JudgeReply(reply), "judge")
             assert found.score is None, reply
 
 

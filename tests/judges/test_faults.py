@@ -10,12 +10,12 @@ import pytest
 from faults import CONTENT, RATING, TRANSPORT, Player, judge_of, judged
 
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges import engine
 from lmms_eval_tasks.judges.engine import render
-from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.prices import Price, PriceList, upper_bound
-from lmms_eval_tasks.judges.report import Row, lines, task
-from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.judges.providers import endpoint as endpoint_module
+from lmms_eval_tasks.judges.providers.endpoint import call_with_retries
+from lmms_eval_tasks.judges.report import UsageRow, lines, task
+from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.checks import in_threads, table
@@ -29,11 +29,11 @@ def short_waits():
     """Backoff in hundredths of the usual seconds; what an endpoint asks for is still waited."""
     with pytest.MonkeyPatch.context() as patch:
         quick = functools.partial(call_with_retries, base=0.005, cap=0.02)
-        patch.setattr(engine, "call_with_retries", quick)
+        patch.setattr(endpoint_module, "call_with_retries", quick)
         yield
 
 
-def row_of(run: Run) -> Row:
+def row_of(run: JudgeSession) -> UsageRow:
     (row,) = run.ledger.rows()
     return row
 
@@ -43,8 +43,8 @@ def row_of(run: Run) -> Row:
 
 def test_30_percent_broken_replies_change_nothing(tmp_path):
     with LocalEndpoint(Player()) as endpoint:
-        clean = judged(judge_of(endpoint.url, Run(JudgeLimits())), ITEMS)
-    run, player = Run(JudgeLimits(), cache=tmp_path), Player(faults.passing)
+        clean = judged(judge_of(endpoint.url, JudgeSession(JudgeLimits())), ITEMS)
+    run, player = JudgeSession(JudgeLimits(), cache=tmp_path), Player(faults.passing)
     with LocalEndpoint(player) as endpoint, task("faulty"):
         broken = judged(judge_of(endpoint.url, run), ITEMS)
     assert [v.score for v in broken] == [v.score for v in clean]
@@ -63,7 +63,7 @@ def test_30_percent_broken_replies_change_nothing(tmp_path):
     assert f"{row.retries} retries, {row.repaired} repairs" in line
 
     # Once more, from the cache alone: the same verdicts to the last character.
-    again = Run(JudgeLimits(max_calls=0), cache=tmp_path)
+    again = JudgeSession(JudgeLimits(max_calls=0), cache=tmp_path)
     assert judged(judge_of(endpoint.url, again), ITEMS) == broken
     assert (again.ledger.total().paid_calls, again.ledger.total().retries) == (0, 0)
 
@@ -71,7 +71,7 @@ def test_30_percent_broken_replies_change_nothing(tmp_path):
 def test_faults_that_last_have_a_status_no_score_and_are_paid_for_once(tmp_path):
     """A healed endpoint is asked for what is missing only."""
     player = Player(faults.lasting)
-    run = Run(JudgeLimits(stop_after=0, patience=0.0), cache=tmp_path)
+    run = JudgeSession(JudgeLimits(stop_after=0, patience=0.0), cache=tmp_path)
     with LocalEndpoint(player) as endpoint:
         verdicts = judged(judge_of(endpoint.url, run, retries=1), ITEMS)
         counts = Counter(verdict.status for verdict in verdicts)
@@ -101,7 +101,7 @@ def test_faults_that_last_have_a_status_no_score_and_are_paid_for_once(tmp_path)
         assert not unpaid & set(kept)
 
         endpoint.reply = healed = Player()
-        again = Run(JudgeLimits(), cache=tmp_path)
+        again = JudgeSession(JudgeLimits(), cache=tmp_path)
         after = judged(judge_of(endpoint.url, again), ITEMS)
         assert healed.seen == dict.fromkeys(unpaid, 1)
         assert row_of(again).paid_calls == len(unpaid)
@@ -118,7 +118,7 @@ def test_faults_that_last_have_a_status_no_score_and_are_paid_for_once(tmp_path)
 @table("plan", [faults.none, faults.passing])
 def test_a_budget_of_calls_is_met_exactly_by_16_threads(plan):
     limit, player, few = 37, Player(plan, delay=0.01), ITEMS[:120]
-    run = Run(JudgeLimits(max_calls=limit))
+    run = JudgeSession(JudgeLimits(max_calls=limit))
     with LocalEndpoint(player) as endpoint:
         verdicts = judged(judge_of(endpoint.url, run), few)
     row = row_of(run)
@@ -140,7 +140,7 @@ def test_a_budget_in_dollars_is_never_passed():
         # A call costs two tokens; before it is made, its upper bound must fit too.
         most = (upper_bound(render(RATING, ITEMS[1].fields)) + 1) / 1000
         limit = most + 0.002 * 40
-        run = Run(JudgeLimits(max_cost=limit), prices=prices)
+        run = JudgeSession(JudgeLimits(max_cost=limit), prices=prices)
         judged(judge_of(endpoint.url, run, sampling=sampling), ITEMS[:120])
     row = row_of(run)
     assert row.by_status == {"ok": row.paid_calls, "skipped": 120 - row.paid_calls}
@@ -151,7 +151,10 @@ def test_a_budget_in_dollars_is_never_passed():
 
 @table("kind, statuses, sent, retries")
 def test_when_an_endpoint_is_given_up(kind, statuses, sent, retries):
-    player, run = Player(lambda name, attempt: kind), Run(JudgeLimits(stop_after=4, patience=0.0))
+    player, run = (
+        Player(lambda name, attempt: kind),
+        JudgeSession(JudgeLimits(stop_after=4, patience=0.0)),
+    )
     with LocalEndpoint(player) as endpoint:
         verdicts = judged(judge_of(endpoint.url, run, retries=2), ITEMS[:12], threads=1)
     assert Counter(v.status for v in verdicts) == statuses
@@ -162,7 +165,7 @@ def test_when_an_endpoint_is_given_up(kind, statuses, sent, retries):
 def test_a_second_repair_where_the_user_wants_one():
     """Three requests, of which the last is read; each is another question with its own key."""
     broken = iter(["cut", "prose"])
-    run, player = Run(JudgeLimits()), Player(lambda name, attempt: next(broken, None))
+    run, player = JudgeSession(JudgeLimits()), Player(lambda name, attempt: next(broken, None))
     with LocalEndpoint(player) as endpoint:
         (verdict,) = judged(judge_of(endpoint.url, run, repairs=2), ITEMS[:1])
         assert [request.json["max_tokens"] for request in endpoint.chats] == [512, 1024, 512]
@@ -171,7 +174,7 @@ def test_a_second_repair_where_the_user_wants_one():
 
 
 def test_the_number_in_flight_is_kept():
-    run = Run(JudgeLimits(concurrency=5))
+    run = JudgeSession(JudgeLimits(concurrency=5))
     with LocalEndpoint(Player(delay=0.05)) as endpoint:
         verdicts = judged(judge_of(endpoint.url, run), ITEMS[:20], threads=20)
         assert endpoint.most_in_flight == 5
@@ -179,7 +182,7 @@ def test_the_number_in_flight_is_kept():
 
 
 def test_equal_questions_in_16_threads_are_paid_for_once(tmp_path):
-    run, player = Run(JudgeLimits(), cache=tmp_path), Player(delay=0.1)
+    run, player = JudgeSession(JudgeLimits(), cache=tmp_path), Player(delay=0.1)
     with LocalEndpoint(player) as endpoint:
         judge = judge_of(endpoint.url, run)
         found = in_threads(16, lambda _: judge.verdict(ITEMS[0].criterion, ITEMS[0].fields))

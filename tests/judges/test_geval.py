@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.judges import geval, reader
-from lmms_eval_tasks.judges.verdict import Reply, Token
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Token
 from tests.checks import refused, table
 
 FILE = Path(__file__).parents[1] / "cases" / "judge_geval.json"
@@ -22,7 +22,7 @@ class Rating(BaseModel):
     score: int = Field(ge=1, le=5)
 
 
-def expected(given: Reply) -> tuple[float, float] | None:
+def expected(given: JudgeReply) -> tuple[float, float] | None:
     """As the reader asks for it."""
 
     def stated(text: str) -> int | None:
@@ -34,7 +34,7 @@ def expected(given: Reply) -> tuple[float, float] | None:
     return geval.expected(given, stated)
 
 
-def reply(*texts: str, top: dict[str, float] | list[tuple[str, float]], at: str) -> Reply:
+def reply(*texts: str, top: dict[str, float] | list[tuple[str, float]], at: str) -> JudgeReply:
     """A reply of these tokens; the one that equals `at` has the probabilities `top`."""
     pairs = list(top.items()) if isinstance(top, dict) else top
     listed = [(text, math.log(p) if p else -9999.0) for text, p in pairs]
@@ -44,7 +44,7 @@ def reply(*texts: str, top: dict[str, float] | list[tuple[str, float]], at: str)
         for text in texts
     )
     assert sum(text == at for text in texts) == 1
-    return Reply("".join(texts), tokens=tokens)
+    return JudgeReply("".join(texts), tokens=tokens)
 
 
 # 0.6 on 4, 0.3 on 5, 0.1 on 3: 2.4 + 1.5 + 0.3
@@ -77,11 +77,11 @@ def test_means_by_hand(top, value, mass):
 
 def test_without_log_probabilities():
     for one in (
-        Reply('{"score": 4}'),
-        Reply("", tokens=()),
-        Reply(None, refusal="no"),
-        Reply("4", tokens=(Token("4", math.nan, [("4", math.nan)]),)),
-        Reply("4", tokens=(Token("4", -9999.0, [("4", -9999.0)]),)),
+        JudgeReply('{"score": 4}'),
+        JudgeReply("", tokens=()),
+        JudgeReply(None, refusal="no"),
+        JudgeReply("4", tokens=(Token("4", math.nan, [("4", math.nan)]),)),
+        JudgeReply("4", tokens=(Token("4", -9999.0, [("4", -9999.0)]),)),
     ):
         assert expected(one) is None
 
@@ -97,7 +97,7 @@ TEXTS = st.sampled_from(["1", "2", " 3", '"4"', "4", "5}", " 5", "6", "x", "", '
 def test_on_the_scale_whatever_the_order(top, own, order):
     def found(pairs):
         tokens = (Token('{"score": ', 0.0, []), Token("4", own, pairs), Token("}", 0.0, []))
-        return expected(Reply('{"score": 4}', tokens=tokens))
+        return expected(JudgeReply('{"score": 4}', tokens=tokens))
 
     first = found(top)
     assert first is not None

@@ -16,8 +16,9 @@ from PIL import Image
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.providers import huggingface
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, ProviderError, Request
 from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
-from lmms_eval_tasks.judges.verdict import JudgeConfig, ProviderError, Reply, Request, Sampling
+from lmms_eval_tasks.judges.verdict import JudgeConfig, Sampling
 from lmms_eval_tasks.models import tiny
 from tests.checks import table
 
@@ -73,7 +74,7 @@ def provider(folder: Path | str, **changes: Any) -> HuggingFaceProvider:
     )
 
 
-def one(judge: HuggingFaceProvider, asked: Request, sample: int = 0) -> Reply:
+def one(judge: HuggingFaceProvider, asked: Request, sample: int = 0) -> JudgeReply:
     (reply,) = judge.complete(asked, [sample])
     return reply
 
@@ -109,7 +110,7 @@ def test_log_probabilities_are_those_before_temperature_and_top_p(text, sampling
         assert few == one(text, request(top=5), sample=3)
 
 
-def _continued(judge: HuggingFaceProvider, reply: Reply) -> tuple[list[int], Any]:
+def _continued(judge: HuggingFaceProvider, reply: JudgeReply) -> tuple[list[int], Any]:
     """Ids of the reply (from a recording), and log-probabilities of one plain forward pass."""
     model, front = judge._weights, judge.front
     prompt = f"<s>[system] {SYSTEM}\n[user] Rate this.\n[assistant] "

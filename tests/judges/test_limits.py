@@ -11,10 +11,11 @@ from lmms_eval_tasks.judges.limits import (
     Budget,
     Flight,
     Rate,
-    asked_wait,
-    call_with_retries,
 )
-from lmms_eval_tasks.judges.verdict import BUSY, SLOW, ProviderError, Status
+from lmms_eval_tasks.judges.providers.endpoint import call_with_retries
+from lmms_eval_tasks.judges.providers.exchange import BUSY, SLOW, ProviderError
+from lmms_eval_tasks.judges.providers.retry_after import asked_wait
+from lmms_eval_tasks.judges.verdict import Status
 from tests.checks import table
 
 

@@ -12,10 +12,12 @@ import pytest
 
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.prices import Price, PriceList
-from lmms_eval_tasks.judges.providers.observed import SHORT, SURE, Observed
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request
+from lmms_eval_tasks.judges.providers.observed import Observed
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.run import Run, departures
-from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges.report import Ledger, Progress, departures
+from lmms_eval_tasks.judges.run import JudgeSession
+from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import table
@@ -42,7 +44,7 @@ class OneSlot:
 
 def test_a_slow_endpoint_is_sent_fewer_requests_and_loses_few():
     player = OneSlot(0.06)
-    run = Run(JudgeLimits(concurrency=16, timeout=0.6))  # room for ten in its queue
+    run = JudgeSession(JudgeLimits(concurrency=16, timeout=0.6))  # room for ten in its queue
     with LocalEndpoint(player) as endpoint:
         verdicts = faults.judged(faults.judge_of(endpoint.url, run), ITEMS[:60], threads=60)
         assert endpoint.most_in_flight < 16
@@ -61,7 +63,7 @@ def test_a_limit_by_the_minute_is_waited_out(capsys):
             return Fault(status=429, message="Too many requests in this window")
         return faults.right(faults.name_of(request))
 
-    run = Run(JudgeLimits(concurrency=16, patience=60.0))
+    run = JudgeSession(JudgeLimits(concurrency=16, patience=60.0))
     with LocalEndpoint(reply) as endpoint:
         judge = faults.judge_of(endpoint.url, run, retries=1)
         verdicts = faults.judged(judge, ITEMS[:12], threads=12)
@@ -89,7 +91,7 @@ def test_a_budget_holds_where_max_tokens_does_not(takes, usage, capsys):
         return completion([choice("ab " * TOKENS + text)], None)
 
     limit = 1000.0
-    run = Run(JudgeLimits(concurrency=64, max_cost=limit), prices=PRICES)
+    run = JudgeSession(JudgeLimits(concurrency=64, max_cost=limit), prices=PRICES)
     with LocalEndpoint(reply) as endpoint:
         judge = faults.judge_of(endpoint.url, run, repairs=0)
         faults.judged(judge, ITEMS, threads=64)
@@ -110,7 +112,7 @@ def test_a_limit_that_could_not_be_kept_is_said(capsys):
         text = faults.right(faults.name_of(request))
         return completion([choice(text)], {"prompt_tokens": 9, "completion_tokens": next(tokens)})
 
-    run = Run(JudgeLimits(max_cost=500.0), prices=PRICES)
+    run = JudgeSession(JudgeLimits(max_cost=500.0), prices=PRICES)
     with LocalEndpoint(reply) as endpoint:
         faults.judged(faults.judge_of(endpoint.url, run), ITEMS[:20], threads=1)
     assert run.budget.calls == 2
@@ -123,53 +125,19 @@ PROSE = "The answer names the same colour as the reference does, so it is right.
 SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}}}
 
 
-def seen(replies, **asked):
-    """What is said of an endpoint after these replies, each a list of one question's samples."""
+@table("replies, asked, ignored")
+def test_what_counts_as_ignored(replies, asked, ignored):
+    """After these samples of a question, each list so many times."""
     told = []
     watching = Observed(told.append)
-    for number, texts in enumerate(replies):
-        given = {"sampling": Sampling(0.0, 64), "schema": SCHEMA, **asked}
-        request = Request([{"role": "user", "content": str(number)}], **given)
-        made = [one if isinstance(one, Reply) else Reply(one) for one in texts]
-        watching.saw(request, range(asked.get("count", len(made))), made, "json_schema")
-    assert [line.split()[1] for line in told] == watching.ignored
-    return watching.ignored
-
-
-DRAWN = {"sampling": Sampling(1.0, 64), "schema": None}
-LOGPROBS = (Token("a", -0.1, (("a", -0.1),)),)
-
-
-@table(
-    "replies, asked, ignored",
-    [
-        ([[PROSE]] * SURE, {}, ["response_format"]),
-        ([[PROSE]] * (SURE - 1), {}, []),
-        ([["```json\n{}\n```"]] * SURE, {}, ["response_format"]),
-        # No false alarm: odd replies among many, what was thought before, cut and refused ones.
-        ([*[["{}"]] * 95, *[[PROSE]] * 5], {}, []),
-        ([["<think>so it is</think>\n{}"]] * 20, {}, []),
-        ([[Reply("{", "length")]] * 20, {}, []),
-        ([[Reply("No.", refusal="No.")]] * 20, {}, []),
-        ([[PROSE]] * 20, {"schema": None}, []),
-        # Log-probabilities.
-        ([["{}"]] * SURE, {"top_logprobs": 5}, ["logprobs"]),
-        ([[Reply("{}", tokens=LOGPROBS)], *[["{}"]] * 20], {"top_logprobs": 5}, []),
-        # Samples.
-        ([[PROSE] * 5] * SURE, DRAWN, ["temperature"]),
-        ([[PROSE] * 5] * (SURE - 1), DRAWN, []),
-        ([["a", "b", "a"], *[[PROSE] * 5] * 20], DRAWN, []),
-        ([["3"] * 5] * (SHORT - 1), DRAWN, []),  # a rating alone is often the same
-        ([["3"] * 5] * SHORT, DRAWN, ["temperature"]),
-        ([[PROSE] * 2] * 40, DRAWN, []),
-        ([[PROSE] * 5] * 40, {**DRAWN, "sampling": Sampling(0.0, 64)}, []),
-        # Lengths.
-        ([[Reply("{}", completion_tokens=90)]] * SURE, {}, ["max_tokens"]),
-        ([[Reply("{}", completion_tokens=64)]] * 20, {}, []),
-    ],
-)
-def test_what_counts_as_ignored(replies, asked, ignored):
-    assert seen(replies, **asked) == ignored
+    for number, texts in enumerate(one for one, times in replies for _ in range(times)):
+        sampling = Sampling(asked.get("temperature", 0.0), 64)
+        schema = asked.get("schema", SCHEMA)
+        messages = [{"role": "user", "content": str(number)}]
+        request = Request(messages, sampling, "", schema, asked.get("top_logprobs", 0))
+        made = [JudgeReply(**one) if isinstance(one, dict) else JudgeReply(one) for one in texts]
+        watching.saw(request, range(len(made)), made, "json_schema")
+    assert [line.split()[1] for line in told] == watching.ignored == ignored
 
 
 def transformers_serve(request):
@@ -199,7 +167,7 @@ def test_one_question_shows_what_an_endpoint_ignores(endpoint, ignored):
 
 
 def test_what_is_ignored_is_told_once_and_stands_in_the_record(capsys):
-    run = Run(JudgeLimits())
+    run = JudgeSession(JudgeLimits())
     with LocalEndpoint(transformers_serve) as endpoint:
         judge = faults.judge_of(endpoint.url, run, repairs=0)
         faults.judged(judge, ITEMS[:20], threads=4)
@@ -225,27 +193,24 @@ def test_the_probe_of_a_judge_that_ignores(monkeypatch, tmp_path):
     assert [line for line in told if "response_format" in line]
 
 
-def test_the_progress_line_says_what_is_tried_again_and_in_flight(capsys, monkeypatch):
-    from lmms_eval_tasks.judges import report
-
-    now = itertools.count(0.0, 40.0)
-    monkeypatch.setattr(report.time, "monotonic", lambda: next(now))
-    ledger = report.Ledger()
-    progress = report.Progress(ledger, lambda: 8)
+def test_a_line_comes_while_no_verdict_does(capsys, monkeypatch):
+    """With what is tried again and what is in flight."""
+    ledger, shown = Ledger(), threading.Event()
+    monkeypatch.setattr("lmms_eval_tasks.judges.report.EVERY", 0.01)
+    progress = Progress(ledger, lambda: shown.set() or 8)
+    ledger.retry("m")
     progress.expect(60)
-    for _ in range(3):
-        ledger.retry("m")
-        progress.look()
+    assert shown.wait(30)
     progress.close()  # ends its thread
-    lines = capsys.readouterr().err.splitlines()
-    assert lines
-    assert "0 of 60 verdicts" in lines[-1]
-    assert "retries, 8 in flight" in lines[-1]
+    progress._ticker.join(30)
+    (line, *_) = capsys.readouterr().err.splitlines()
+    assert "0 of 60 verdicts" in line
+    assert "1 retry, 8 in flight" in line
 
 
 @pytest.mark.parametrize("timeout", [0.3])
 def test_the_option_is_every_attempts_time(timeout, capsys):
-    run = Run(JudgeLimits(timeout=timeout))
+    run = JudgeSession(JudgeLimits(timeout=timeout))
     with LocalEndpoint(lambda _: Fault(content="late", delay=3.0)) as endpoint:
         begun = time.monotonic()
         verdicts = faults.judged(

@@ -13,7 +13,7 @@ import pytest
 from lmms_eval_tasks.judges import Judge, resolve
 from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges.report import lines
-from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import table
@@ -85,7 +85,7 @@ def test_an_endpoint_that_repeats_the_header(key, tmp_path, caplog, capsys, monk
     logging.getLogger("httpx").setLevel(logging.DEBUG)
     with caplog.at_level(logging.DEBUG), echo_endpoint() as endpoint:
         config = resolve(f"m@{endpoint.url}", {"OPENAI_API_KEY": key}, default_model="gpt-4o")
-        run = Run(JudgeLimits(stop_after=0), cache=tmp_path / "cache")
+        run = JudgeSession(JudgeLimits(stop_after=0), cache=tmp_path / "cache")
         judge: Judge = run.judge(dataclasses.replace(config, retries=0))
         verdicts = faults.judged(judge, faults.items(60), threads=1)
         # It did reach the endpoint.

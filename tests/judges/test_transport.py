@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.judges.limits import Breaker, call_with_retries
+from lmms_eval_tasks.judges.limits import Breaker
 from lmms_eval_tasks.judges.providers import transport
+from lmms_eval_tasks.judges.providers.endpoint import call_with_retries
+from lmms_eval_tasks.judges.providers.exchange import ProviderError, Request
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling, Status
+from lmms_eval_tasks.judges.verdict import Sampling, Status
 from tests.checks import table
 from tests.local_endpoint import ONE_OF_EACH, Fault, LocalEndpoint, choice, completion
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lmms_eval_tasks.judges import run, writer
-from lmms_eval_tasks.judges.writer import Form, Line, Step, Unit, needed, words
+from lmms_eval_tasks.judges.writer import Line, ReplySchema, Step, Unit, needed, words
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.local_endpoint import Json, LocalEndpoint, last_user_text
 
 
-class Said(Form):
+class Said(ReplySchema):
     """A line."""
 
     said: Line
@@ -39,7 +39,7 @@ def answer(request: Json) -> str:
 
 
 def test_a_run_and_its_estimate() -> None:
-    with LocalEndpoint(answer) as endpoint, run.use(run.Run(JudgeLimits())):
+    with LocalEndpoint(answer) as endpoint, run.use(run.JudgeSession(JudgeLimits())):
         config = writer.writer(f"m@{endpoint.url}", {}, "--model", "a model writes")
         seen: list[str] = []
 
@@ -67,7 +67,7 @@ def test_a_run_and_its_estimate() -> None:
 
 
 def test_a_unit_without_what_it_needs_ends() -> None:
-    with LocalEndpoint(lambda _: "no") as endpoint, run.use(run.Run(JudgeLimits())):
+    with LocalEndpoint(lambda _: "no") as endpoint, run.use(run.JudgeSession(JudgeLimits())):
         config = writer.writer(f"m@{endpoint.url}", {}, "--model", "a model writes")
         (done,) = writer.write({"u": unit("a")}, config, "task")
         assert done.made is None

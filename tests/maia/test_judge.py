@@ -12,8 +12,8 @@ import pytest
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import JudgeConfig, config, reader
 from lmms_eval_tasks.judges.engine import render
-from lmms_eval_tasks.judges.run import Run
-from lmms_eval_tasks.judges.verdict import Reply
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
+from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.maia import judge
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.checks import own_prompts, table
@@ -34,7 +34,7 @@ def test_everything_reaches_the_judge() -> None:
 def score(reply: str, candidate: str = "un'altra", finish: str = "stop") -> float | str:
     """What the criterion makes of a reply: its score, or the status of a failure."""
     fields = {**FIELDS, "candidate": candidate}
-    found = reader.judged(judge.criterion(), fields, Reply(reply, finish), "judge")
+    found = reader.judged(judge.criterion(), fields, JudgeReply(reply, finish), "judge")
     return found.status if found.score is None else found.score
 
 
@@ -101,7 +101,7 @@ def test_a_grammar_of_the_two_words(limit: int | None, format: str, sent: bool) 
     with LocalEndpoint(reply) as endpoint:
         asked = judge.suited(config.resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"))
         sampling = replace(asked.sampling, max_tokens=limit or asked.sampling.max_tokens)
-        run = Run(JudgeLimits())
+        run = JudgeSession(JudgeLimits())
         made = run.judge(replace(asked, sampling=sampling, reply_format=format))
         assert made.verdict(judge.criterion(), FIELDS).score == (0.0 if sent else 1.0)
         assert len(endpoint.chats) == 1
@@ -115,7 +115,7 @@ def test_a_word_that_comes_as_other_json_is_asked_for_again_without_a_schema() -
 
     with LocalEndpoint(reply) as endpoint:
         asked = judge.suited(config.resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"))
-        found = Run(JudgeLimits()).judge(asked).verdict(judge.criterion(), FIELDS)
+        found = JudgeSession(JudgeLimits()).judge(asked).verdict(judge.criterion(), FIELDS)
         assert (found.score, found.repaired, len(endpoint.chats)) == (1.0, True, 2)
 
 

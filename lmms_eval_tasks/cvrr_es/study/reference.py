@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_ha
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, plan, summary
+from lmms_eval_tasks.judges.costs import REPLY_TOKENS, CostEstimate, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
 from lmms_eval_tasks.judges.report import price
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
@@ -199,7 +199,7 @@ def estimate(config: JudgeConfig, asked: Sequence[AnswerToRate]) -> list[str]:
     for one in different.values():
         judge.verdict(criterion(), fields(one))
     plans = [plan(model, own.asked) for model, own in played.items()]
-    total = Plan()
+    total = CostEstimate()
     for each in plans:
         total.add(each)
     notes = [note for each in plans for note in each.notes]

@@ -19,7 +19,8 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import folded
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.objects import UnreadableError, objects, outside
+from lmms_eval_tasks.judges.reading.objects import UnreadableError, objects, outside
+from lmms_eval_tasks.judges.reading.reasoning import OBJECT_FIRST, without_reasoning
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
@@ -102,11 +103,11 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
             agreeing with one of them word for word is a rating (the paper's Figure 7 has some).
     """
     try:
-        rest = reader.without_reasoning(reply, KEYS, shown)
+        rest = without_reasoning(reply, KEYS, shown)
     except UnreadableError:
         return RatingReply(None, "", "truncated")
     # What looks like reasoning, or like the next turn, in an object's text is its own.
-    is_own = reader.OBJECT_FIRST.match(rest) or strip_reasoning(rest)[0] != rest.strip()
+    is_own = OBJECT_FIRST.match(rest) or strip_reasoning(rest)[0] != rest.strip()
     shaped = reply_text.Reply("ok", rest) if is_own else reply_text.shape(rest)
     if not shaped.there:
         return RatingReply(None, "", shaped.status)

@@ -15,24 +15,24 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 from lmms_eval_tasks.judges import writer
-from lmms_eval_tasks.judges.writer import SOME, Form, Line, Step, Unit, Want, words
+from lmms_eval_tasks.judges.writer import SOME, Line, ReplySchema, Step, Unit, Want, words
 from lmms_eval_tasks.prompts import Prompt
 
 
-class Description(Form):
+class Description(ReplySchema):
     """Of a frame or of a shot."""
 
     description: Line
 
 
-class AlignedSentence(Form):
+class AlignedSentence(ReplySchema):
     """A sentence and the numbers of the shots that it tells about, as they were shown, from 1."""
 
     sentence: Line
     shots: Annotated[list[int], SOME]
 
 
-class Sentences(Form):
+class Sentences(ReplySchema):
     """A document or a summary."""
 
     sentences: Annotated[list[AlignedSentence], SOME]

@@ -14,7 +14,16 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator
 
-from lmms_eval_tasks.judges.writer import SOME, Form, Line, Step, Unit, checked, needed, words
+from lmms_eval_tasks.judges.writer import (
+    SOME,
+    Line,
+    ReplySchema,
+    Step,
+    Unit,
+    checked,
+    needed,
+    words,
+)
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.movierecapsqa.schema import without_numbers
 from lmms_eval_tasks.prompts import Prompt
@@ -22,13 +31,13 @@ from lmms_eval_tasks.prompts import Prompt
 R = TypeVar("R", bound=BaseModel)
 
 
-class Facts(Form):
+class Facts(ReplySchema):
     """Atomic facts."""
 
     facts: Annotated[list[Line], SOME, BeforeValidator(without_numbers)]
 
 
-class Pair(Form):
+class Pair(ReplySchema):
     """A question, its answer and the numbers of the facts they rest on, from 1."""
 
     question: Line
@@ -36,13 +45,13 @@ class Pair(Form):
     facts: Annotated[list[int], SOME]
 
 
-class Pairs(Form):
+class Pairs(ReplySchema):
     """Question-answer pairs."""
 
     pairs: Annotated[list[Pair], SOME]
 
 
-class SimplePair(Form):
+class SimplePair(ReplySchema):
     """The simpler version of the pair with this number."""
 
     id: int
@@ -50,33 +59,33 @@ class SimplePair(Form):
     answer: Line
 
 
-class SimplePairs(Form):
+class SimplePairs(ReplySchema):
     """Simplified pairs."""
 
     pairs: list[SimplePair]
 
 
-class ModalityLabel(Form):
+class ModalityLabel(ReplySchema):
     """What the question with this number needs."""
 
     id: int
     label: Literal["dialogue", "vision", "multimodal"]
 
 
-class Modalities(Form):
+class Modalities(ReplySchema):
     """Modality labels."""
 
     labels: list[ModalityLabel]
 
 
-class CategoryLabel(Form):
+class CategoryLabel(ReplySchema):
     """What the question with this number is about."""
 
     id: int
     label: Literal["NPA", "CRD", "TH", "STA", "TEMP"]
 
 
-class Categories(Form):
+class Categories(ReplySchema):
     """Category labels."""
 
     labels: list[CategoryLabel]

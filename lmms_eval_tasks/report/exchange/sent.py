@@ -154,7 +154,7 @@ this page of them. A bracket is a 95 % interval, clustered by video.
 
 
 def page(folder: Path) -> str:
-    """docs/results.md, of the records in BENCHMARK/*.json of a folder.
+    """docs/report.md, of the records in BENCHMARK/*.json of a folder.
 
     Raises:
         TasksError: one of them cannot stand, or lies with another benchmark's.

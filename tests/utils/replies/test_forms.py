@@ -159,3 +159,11 @@ def test_sentences_about_other_options(
         other = data.draw(st.sampled_from(others))
         text += between + sentence.replace("\\n", "\n").format(X=other, Y=letter)
     assert answers.read_choice(text, options).letter in (letter, None)
+
+
+@table("row", [row for row in forms.table("statements")["guards"] if "found" in row])
+def test_words_around_a_judges_statement(row: dict[str, str]) -> None:
+    pattern = forms.guards("statements")[row["name"]]
+    find = pattern.search if row["name"].endswith(("before", "concludes")) else pattern.match
+    assert find(row["found"])
+    assert not find(row["missed"])

@@ -10,9 +10,11 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 _MAX_OBJECTS = 1000  # pairs of braces in one reply (LaTeX has many); bounds the work
 _MAX_DEPTH = 100  # of a Python value; no verdict is that deep
@@ -46,15 +48,15 @@ class UnreadableError(Exception):
         self.status = status
 
 
-class Found(NamedTuple):
+class ObjectSpan(NamedTuple):
     """An outermost pair of braces: text[start:end] and its value, None for braces in prose."""
 
     start: int
     end: int
-    value: dict[str, Any] | None
+    value: JsonObject | None
 
 
-def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
+def objects(text: str, keys: Collection[str]) -> Iterator[ObjectSpan]:
     """The outermost `{...}` of a text, in order; a broken one is never searched for inner ones.
 
     In turn: JSON; a dict as Python prints it; either in doubled braces; and, where a key of the
@@ -64,7 +66,7 @@ def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
     Raises:
         UnreadableError: an object with keys of the schema is cut off or ambiguous.
     """
-    mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, keys))})\b[\"']?\s*:")
+    mention, _ = _key_patterns(frozenset(keys))
     start, count = text.find("{"), 0
     while start >= 0:
         count += 1
@@ -73,17 +75,17 @@ def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
         doubled = text.startswith("{{", start)  # a template's escape that the judge repeated
         whole = literal(text, start + doubled)
         if whole and (not doubled or text.startswith("}", whole[1])):
-            found = Found(start, whole[1] + doubled, whole[0])
+            found = ObjectSpan(start, whole[1] + doubled, whole[0])
         else:
             end = _balanced_end(text, start)
-            found = Found(start, len(text) if end is None else end, None)
+            found = ObjectSpan(start, len(text) if end is None else end, None)
             if mention.search(text, start, found.end):
                 found = _by_keys(text, start, keys, closed=end is not None)
         yield found
         start = text.find("{", found.end)
 
 
-def literal(text: str, start: int = 0) -> tuple[Any, int] | None:
+def literal(text: str, start: int = 0) -> tuple[Json, int] | None:
     """The JSON or Python value at `start` and where it ends, or None if there is none."""
     with suppress(ValueError, RecursionError):
         return _DECODER.raw_decode(text, start)
@@ -130,7 +132,7 @@ def unfenced(text: str) -> str:
     return text
 
 
-def outside(spans: Sequence[Found], text: str) -> str:
+def outside(spans: Sequence[ObjectSpan], text: str) -> str:
     """The text around objects; each leaves a line break."""
     starts, ends = [*(span.start for span in spans), len(text)], [0, *(span.end for span in spans)]
     return "\n".join(text[end:start] for end, start in zip(ends, starts, strict=True))
@@ -155,7 +157,20 @@ def _balanced_end(text: str, start: int) -> int | None:
     return None
 
 
-def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Found:
+@lru_cache(maxsize=256)
+def _key_patterns(keys: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A key, perhaps with half of its quotes; and one as it stands in an object."""
+    names = "|".join(map(re.escape, keys))
+    return re.compile(rf"\b(?:{names})\b[\"']?\s*:"), re.compile(rf"([\"']?)\b({names})\b\1\s*:")
+
+
+def key_places(text: str, keys: Collection[str], start: int = 0) -> list[re.Match[str]]:
+    """The places where a key stands with its colon; groups: its quote, or "", and the key."""
+    _, pattern = _key_patterns(frozenset(keys))
+    return list(pattern.finditer(text, start))
+
+
+def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> ObjectSpan:
     """An object with unescaped quotes in its strings: each key's value reaches to the next key.
 
     Every key may occur once between `start` and the end of the reply, quoted or not as the first
@@ -170,8 +185,7 @@ def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Foun
         else UnreadableError("the reply ends inside its object", Status.TRUNCATED)
     )
     doubled = text.startswith("{{", start)
-    names = "|".join(map(re.escape, keys))
-    places = list(re.compile(rf"([\"']?)\b({names})\b\1\s*:").finditer(text, start))
+    places = key_places(text, keys, start)
     if not places or text[start + 1 + doubled : places[0].start()].strip():
         raise unclear
     if quote := places[0][1]:
@@ -182,7 +196,7 @@ def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Foun
     quoted_alike = all(place[1] == quote for place in places)
     if end is None or not quoted_alike or (doubled and not text.startswith("}", end)):
         raise unclear
-    value: dict[str, Any] = {}
+    value: JsonObject = {}
     for place, stop in zip(places, [*(one.start() for one in places[1:]), end - 1], strict=True):
         part = text[place.end() : stop].strip().removesuffix(",").rstrip()
         found = literal(part)
@@ -192,7 +206,7 @@ def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Foun
             value[place[2]] = unescaped(part[1:-1])
         else:
             raise UnreadableError("a value that cannot be read")
-    return Found(start, end + doubled, value)
+    return ObjectSpan(start, end + doubled, value)
 
 
 def _last_end(text: str, begin: int) -> int | None:
@@ -214,7 +228,7 @@ def _last_end(text: str, begin: int) -> int | None:
     return None
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, Json]]) -> JsonObject:
     if len(value := dict(pairs)) < len(pairs):
         raise UnreadableError("a key occurs twice in one object")
     return value
