@@ -25,7 +25,7 @@ from lmms_eval_tasks.haven.items import HavenItem
 from lmms_eval_tasks.haven.judge import SummaryFrames
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics
 from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 
 Items = Sequence[HavenItem]
@@ -33,7 +33,7 @@ Values = Callable[[Items], list[float | None]]
 Statistic = Callable[[Items], float | None]
 T = TypeVar("T")
 
-ROUGE = ("rouge", "rouge1", "rouge2", "rougeL")
+ROUGE = ("rouge", *text_metrics.ROUGE_KINDS)
 KEYFRAMES = ("f1", "precision", "recall")
 IS_GT = "_is_gt"  # against the frames that `is_gt` marks, not all frames of the key shots
 ORDER = ("spearman", "kendall")
