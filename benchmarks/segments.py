@@ -30,7 +30,7 @@ from unittest.mock import patch
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import cache as media_cache
-from lmms_eval_tasks.media.segments import Segment, segment
+from lmms_eval_tasks.media.segments import CutSegment, segment
 from lmms_eval_tasks.utils.media import worker
 
 RATE, KEYS = 25, 10  # frames a second; seconds from key frame to key frame
@@ -81,7 +81,7 @@ def write(path: Path, minutes: float) -> None:
         file.mux(audio.encode(None))
 
 
-def check(cut: Segment, start: float, length: float) -> None:
+def check(cut: CutSegment, start: float, length: float) -> None:
     """Every frame and every 20 ms of sound is the window's.
 
     Raises:

@@ -45,12 +45,13 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
-_NO_PAPER: Mapping[str, Any] = {
+_NO_PAPER: Mapping[str, Json] = {
     "paper": "",
     "tables": [],
     "models": {},
@@ -60,7 +61,7 @@ _NO_PAPER: Mapping[str, Any] = {
 SCALES = dict.fromkeys(("percent", "points", "kappa_percent"), 0.01)  # of units; 1 of all others
 
 
-class Row(NamedTuple):
+class PrintedRow(NamedTuple):
     """One printed row: a model, or a split where models are the columns, in a group of rows."""
 
     name: str  # as printed; spellings differ between a paper's tables, identity does not
@@ -69,7 +70,7 @@ class Row(NamedTuple):
     figures: Mapping[str, Decimal | None]  # every column by name, in order; None for a dash
 
 
-class Ours(NamedTuple):
+class OurNumber(NamedTuple):
     """The number of ours that a figure stands beside."""
 
     task: str  # or a group
@@ -77,7 +78,7 @@ class Ours(NamedTuple):
     where: tuple[tuple[str, str], ...] = ()  # field and value: of the items that have them
 
 
-class Cell(NamedTuple):
+class PrintedCell(NamedTuple):
     """One printed figure, with all that its table says of it."""
 
     kind: str  # a key of the file's `groups`, if what is beside it differs by it
@@ -87,7 +88,7 @@ class Cell(NamedTuple):
     scale: float  # of the figure's unit in ours: 0.01 of percent
     model: str  # as printed, or what stands in its place
     identity: str | None  # of the model; None if it is not one
-    ours: Ours | str  # or why there is none
+    ours: OurNumber | str  # or why there is none
 
     @property
     def value(self) -> float:
@@ -103,7 +104,7 @@ class Cell(NamedTuple):
 
 
 @functools.cache
-def stored(benchmark: str) -> Mapping[str, Any]:
+def stored(benchmark: str) -> Mapping[str, Json]:
     """The file of a benchmark's paper: tables, and what tests hold against its text.
 
     In its own package `leaderboard.json`, or here by its name; without one there are no tables.
@@ -123,28 +124,28 @@ def stored(benchmark: str) -> Mapping[str, Any]:
     return {**_NO_PAPER, **found}
 
 
-def tables(board: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     """The tables of a parsed file: the paper's, then those that stand beside them."""
     return [*board.get("tables", ()), *board.get("beside", {}).values()]
 
 
-def heading(column: Mapping[str, Any]) -> str:
+def heading(column: Mapping[str, Json]) -> str:
     """The heading of a stored column in our tables: its own, or its title on two lines."""
     return str(column.get("heading") or column["title"].replace(" ", "\n", 1))
 
 
-def title(found: Mapping[str, Any]) -> str:
-    """What a stored table is called."""
+def title(found: Mapping[str, Json]) -> str:
+    """The name of a stored table."""
     return found.get("label") or f"Table {found['number']}"
 
 
-def rows(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[Row]:
+def rows(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[PrintedRow]:
     """The rows of a file's table."""
     models: Mapping[str, str] = board["models"]
     # What a table's rows are, if its first column is headed so: models, with one name each.
     of_models = found.get("name_title", "Model") in ("Model", "Judge", "Candidate")
     return [
-        Row(
+        PrintedRow(
             row["name"],
             models[row["name"]] if of_models else None,
             row.get("group", ""),
@@ -154,7 +155,7 @@ def rows(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[Cell]]:
+def cells(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[list[PrintedCell]]:
     """The figures of a file's table, row by row."""
     columns = board["columns"]
     made = []
@@ -166,16 +167,16 @@ def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[Cell]
             unit = raw.get("unit") or found.get("unit") or columns[column]["unit"]
             model, identity = _model(board, found.get("models"), row, column)
             scale = SCALES.get(unit, 1.0)
-            line.append(Cell(kind, row.name, column, figure, scale, model, identity, ours))
+            line.append(PrintedCell(kind, row.name, column, figure, scale, model, identity, ours))
         made.append(line)
     return made
 
 
 def _ours(
-    parts: Sequence[Mapping[str, Any] | str], row: Row, column: str, dashes: str
-) -> tuple[str, Ours | str]:
+    parts: Sequence[Mapping[str, Json] | str], row: PrintedRow, column: str, dashes: str
+) -> tuple[str, OurNumber | str]:
     """A cell's kind, and the number of ours beside it or why there is none."""
-    said: dict[str, Any] = {"kind": row.group, "where": {}}
+    said: JsonObject = {"kind": row.group, "where": {}}
     for part in parts:
         if isinstance(part, str):
             return "", part
@@ -185,7 +186,7 @@ def _ours(
     kind = said["kind"] if by_kind else ""
     own = {"column": column, "group": row.group, "row": row.identity}
 
-    def filled(value: Any) -> str | None:
+    def filled(value: Json) -> str | None:
         value = value.get(kind) if isinstance(value, Mapping) else value
         # An average over models is a row, but no model.
         is_none = value is None or (value == "{row}" and row.identity is None)
@@ -195,11 +196,11 @@ def _ours(
     if task is None or metric is None:
         return kind, dashes
     where = ((field, filled(value)) for field, value in said["where"].items())
-    return kind, Ours(task, metric, tuple((f, v) for f, v in where if v is not None))
+    return kind, OurNumber(task, metric, tuple((f, v) for f, v in where if v is not None))
 
 
 def _model(
-    board: Mapping[str, Any], place: str | None, row: Row, column: str
+    board: Mapping[str, Json], place: str | None, row: PrintedRow, column: str
 ) -> tuple[str, str | None]:
     """Name and identity of the model that a figure is of."""
     if place is None:
@@ -209,7 +210,7 @@ def _model(
 
 
 class Headline(NamedTuple):
-    """What a task's main number is, and what it stands beside."""
+    """A task's main number, and the paper's figures beside it."""
 
     metric: str  # its name here
     chance: float | None  # what guessing gives; None where that depends on the data
@@ -218,7 +219,7 @@ class Headline(NamedTuple):
 
 @functools.cache
 def headline(task: str) -> Headline | None:
-    """Of a task or group; None where nothing is stored of it.
+    """Return the headline of a task or group; None where nothing is stored of it.
 
     In headlines.json, or under `headlines` in the file of a benchmark's own package.
     """
@@ -229,7 +230,7 @@ def headline(task: str) -> Headline | None:
     own = {**board.get("headlines", {}), **json.loads(text)}.get(task)
     if own is None or "metric" not in own:
         return None
-    beside = Ours(task, own["metric"])
+    beside = OurNumber(task, own["metric"])
     found: dict[tuple[str, str | None], float] = {}
     for table in board["tables"]:
         # A number that several tables have is the first one's.

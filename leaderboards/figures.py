@@ -7,15 +7,16 @@ import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks.utils.json_files import Json
 
 INFINITE = float("inf")
 
 
 class Scale(NamedTuple):
-    """What a number's values can be."""
+    """The range of a number's values."""
 
     kind: str  # accuracy, rating, f1, ...
     unit: str  # proportion, points, correlation
@@ -26,23 +27,18 @@ class Scale(NamedTuple):
 
 @functools.cache
 def scales() -> Mapping[str, Scale]:
-    """Of every number in our tasks' rows of the host's table, by its name (metrics.json)."""
+    """Return the scale of every number in the host's table, by its name (metrics.json)."""
     return {name: Scale(*row) for name, row in _data("metrics.json").items()}
 
 
 @functools.cache
-def releases() -> Mapping[str, Any]:
-    """What is known of each benchmark's released data (releases.json).
-
-    `hub` is its dataset on the Hugging Face hub; `whole` and `part` have hashes of data (as in our
-    section of the results) with what they are of; `items` how many a task has, by a pattern of its
-    name, where the release was counted.
-    """
-    found: Mapping[str, Any] = _data("releases.json")
+def hubs() -> Mapping[str, str]:
+    """The dataset of each benchmark on the Hugging Face hub (hubs.json)."""
+    found: Mapping[str, str] = _data("hubs.json")
     return found
 
 
-def _data(name: str) -> Any:
+def _data(name: str) -> Json:
     return json.loads(files(leaderboards.__name__).joinpath(name).read_text(encoding="utf-8"))
 
 
@@ -52,7 +48,7 @@ class Figure(NamedTuple):
     model: str  # one name for one model (the file's `identity_title`)
     row: int  # in its table, from 1
     place: tuple[str, ...]  # name and group of its row, and heading of its column, as printed
-    table: Mapping[str, Any]  # as stored
+    table: Mapping[str, Json]  # as stored
     task: str  # ours that has this number; "" where there is none
     metric: str
     printed: Decimal
@@ -75,7 +71,7 @@ _UNITS = {
 }
 
 
-def of_models(board: Mapping[str, Any]) -> Iterator[Figure]:
+def of_models(board: Mapping[str, Json]) -> Iterator[Figure]:
     """The figures of a paper that are scores of models; not those of people, data or averages."""
     for table in board.get("tables", ()):
         grid = zip(table["rows"], leaderboards.cells(board, table), strict=True)
@@ -92,7 +88,7 @@ def of_models(board: Mapping[str, Any]) -> Iterator[Figure]:
                     scale = scale._replace(low=low, high=high)
                 title = board["columns"][cell.column]["title"]
                 names = cell.row, board["groups"].get(row.get("group", "")), title
-                ours = cell.ours if isinstance(cell.ours, leaderboards.Ours) else None
+                ours = cell.ours if isinstance(cell.ours, leaderboards.OurNumber) else None
                 task, metric = (ours.task, ours.metric) if ours else ("", cell.column)
                 place, value = tuple(filter(None, names)), float(cell.figure * factor)
                 yield Figure(model, line, place, table, task, metric, cell.figure, value, scale)

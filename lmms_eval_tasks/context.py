@@ -23,7 +23,7 @@ Interface = Literal["simple", "chat"]
 
 
 @dataclass(frozen=True)
-class Model:
+class RunModel:
     """A run's model: its name as in `--model`, its arguments, simple or chat."""
 
     name: str
@@ -32,15 +32,15 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClassPlan:
     """What is done for a run's class (plan.py)."""
 
     interface: Interface = "simple"  # which of the model's classes runs
     arguments: Mapping[str, Any] = field(default_factory=dict)  # beside the user's
     videos_as_pictures: bool = False  # videos go as pictures, plan.FRAMES of each
     pictures_as_videos: bool = False  # a picture goes as a video that shows nothing else
-    reader: str = ""  # of videos in the class (class_table.Media.video), "" if it is given none
-    modality: Mapping[str, str] = field(default_factory=dict)  # by task (class_table.Media)
+    reader: str = ""  # of videos in the class (MediaSupport.video), "" if it is given none
+    modality: Mapping[str, str] = field(default_factory=dict)  # by task (MediaSupport.modality)
     one_by_one: bool = False  # requests go to the class one at a time
     told: tuple[str, ...] = ()  # lines for the user
     short: tuple[str, ...] = ()  # of these, what does not arrive as the tasks have it
@@ -50,8 +50,8 @@ class Context:
     """One run of lmms-eval, one command, or what is done outside of both."""
 
     is_run: bool = False
-    model: Model | None = None  # None without our hook
-    plan: Plan = Plan()  # what was decided for the model: nothing, unless told
+    model: RunModel | None = None  # None without our hook
+    plan: ClassPlan = ClassPlan()  # what was decided for the model: nothing, unless told
     docs: slice = slice(None)  # of each task's, those that lmms-eval takes
     share: bool = False  # of the docs is asked (a `--limit` below 1), which `docs` does not tell
     options: Mapping[str, str]  # settings that options said, by variable
@@ -85,11 +85,11 @@ class Context:
                 self._own[kind] = one
             return cast("T | None", before)
 
-    def go_by(self, plan: Plan) -> None:
+    def go_by(self, plan: ClassPlan) -> None:
         """Take over what was decided for the model, whose class may be another one by now."""
         if self.model is not None:
             arguments = {**self.model.arguments, **plan.arguments}
-            self.model, self.plan = Model(self.model.name, plan.interface, arguments), plan
+            self.model, self.plan = RunModel(self.model.name, plan.interface, arguments), plan
 
     def close(self) -> None:
         """End it, and what is kept in it."""
@@ -139,7 +139,7 @@ def outside() -> Context:
 
 @contextmanager
 def begun(
-    model: Model | None = None, limit: float | None = None, offset: int = 0
+    model: RunModel | None = None, limit: float | None = None, offset: int = 0
 ) -> Iterator[Context]:
     """Around one run: a context of its own, with the options that hold now.
 

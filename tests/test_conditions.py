@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.runs import after, screen
 from lmms_eval_tasks.utils import saved_runs
@@ -81,7 +81,7 @@ OF_THE_RUN = {kind: words for kind, words in WORDS.items() if kind not in OF_JUD
 
 def reply(task: Task, doc: Doc, number: int) -> str:
     odd = {0: "<think>still", 1: refusals.model_error("x"), 2: "Bella domanda!"}
-    return odd.get(number % 5) or players.known(doc).right
+    return odd.get(number % 5) or fake_replies.known(doc).right
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks import context
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.context import Model
-from lmms_eval_tasks.models import class_table as sound
+from lmms_eval_tasks.context import RunModel
+from lmms_eval_tasks.models import model_capabilities as sound
 from tests.checks import table
 
 
@@ -20,17 +20,17 @@ def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
     for picture in (True, False):  # without our hook nothing is known
         status, said = sound.heard(context.current().model, picture)
         assert (status, "not known" in str(said)) == ("unknown", True)
-    outer, inner = Model("a", "chat"), Model("b", "simple", {"x": 1})
+    outer, inner = RunModel("a", "chat"), RunModel("b", "simple", {"x": 1})
     with context.begun(outer):
-        context.current().go_by(context.Plan("simple", {"n": 1}, videos_as_pictures=True))
-        assert context.current().model == Model("a", "simple", {"n": 1})
+        context.current().go_by(context.ClassPlan("simple", {"n": 1}, videos_as_pictures=True))
+        assert context.current().model == RunModel("a", "simple", {"n": 1})
         with contextlib.suppress(ZeroDivisionError), context.begun(inner):
             assert context.current().model is inner
-            assert context.current().plan == context.Plan()
+            assert context.current().plan == context.ClassPlan()
             raise ZeroDivisionError
         assert context.current().plan.videos_as_pictures
     assert context.current().model is None
-    assert context.current().plan == context.Plan()
+    assert context.current().plan == context.ClassPlan()
 
 
 # --- sound ----------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
 def test_whether_it_arrives(
     name: str, interface: Any, way: str, arguments: Any, status: str
 ) -> None:
-    with context.begun(Model(name, interface, arguments)):
+    with context.begun(RunModel(name, interface, arguments)):
         found, said = sound.heard(context.current().model, way == "av")
         assert found == status == sound.hears(context.current().model)[way]
     assert (said is None) == (status == "delivered")
@@ -82,13 +82,13 @@ def test_whether_it_arrives(
 )
 def test_in_which_form_a_class_takes_it(name: str, interface: Any, form: str) -> None:
     assert sound.sound_form(context.current().model) == "path"
-    with context.begun(Model(name, interface)):
+    with context.begun(RunModel(name, interface)):
         assert sound.sound_form(context.current().model) == form
 
 
 def test_of_another_host_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sound, "host_version", lambda: "0.9.0")
-    status, said = sound.heard(Model("qwen2_5_omni", "chat"), with_picture=False)
+    status, said = sound.heard(RunModel("qwen2_5_omni", "chat"), with_picture=False)
     assert status == "unknown"
     assert "was made for lmms-eval 0.7.3, and this is 0.9.0." in str(said)
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from lmms_eval_tasks.utils.json_files import Json
 
 
 class Kind(str, Enum):
@@ -130,7 +132,7 @@ def is_valid(found: Iterable[Condition]) -> bool:
     return all(one.kind != Kind.INVALID for one in found)
 
 
-def as_columns(found: Sequence[Condition]) -> dict[str, Any]:
+def as_columns(found: Sequence[Condition]) -> dict[str, object]:
     """The conditions of one number as columns of a table that other programs read.
 
     `valid` is a bool; `judge` names it; `limit` says which part of the data was run, "" for all;
@@ -148,7 +150,7 @@ def as_columns(found: Sequence[Condition]) -> dict[str, Any]:
     }
 
 
-def from_dicts(stored: Iterable[Mapping[str, Any]]) -> Record:
+def from_dicts(stored: Iterable[Mapping[str, Json]]) -> Record:
     """A record from JSON; a kind that only a later version has is a note."""
     known = {kind.value: kind for kind in Kind}
     return record(
@@ -157,23 +159,23 @@ def from_dicts(stored: Iterable[Mapping[str, Any]]) -> Record:
     )
 
 
-def as_dicts(found: Iterable[Condition]) -> list[dict[str, Any]]:
+def as_dicts(found: Iterable[Condition]) -> list[dict[str, object]]:
     """A record as JSON."""
     return [{"kind": one.kind.value, "text": one.text, "tasks": list(one.tasks)} for one in found]
 
 
-def part(config: Mapping[str, Any]) -> str:
+def part(config: Mapping[str, Json]) -> str:
     """The line that says which part of the data was run, by lmms-eval's config; "" for all."""
     given = {name: config.get(name) for name in ("limit", "offset")}
     told = " ".join(f"--{name} {value}" for name, value in given.items() if _is_set(value))
     return f"only part of the data was run ({told}): not a benchmark result" if told else ""
 
 
-def _is_set(value: Any) -> bool:
+def _is_set(value: object) -> bool:
     return value not in (None, 0, -1)
 
 
-def of_results(results: Mapping[str, Any], benchmark: str, tasks: Collection[str]) -> Record:
+def of_results(results: Mapping[str, Json], benchmark: str, tasks: Collection[str]) -> Record:
     """The record in a results file; of an earlier version's the one that can be rebuilt.
 
     It is empty if the file has no section of the benchmark: nothing is known.
@@ -194,9 +196,9 @@ def of_results(results: Mapping[str, Any], benchmark: str, tasks: Collection[str
 
 
 def _rebuilt(
-    results: Mapping[str, Any],
-    ours: Mapping[str, Any],
-    section: Mapping[str, Any],
+    results: Mapping[str, Json],
+    ours: Mapping[str, Json],
+    section: Mapping[str, Json],
     tasks: Collection[str],
 ) -> Iterable[Condition]:
     """Conditions of results of an earlier version, which had texts and no kinds."""
@@ -215,7 +217,7 @@ def _rebuilt(
     yield from versions(known)
 
 
-def of_judge(judge: Mapping[str, Any], tasks: Iterable[str] = ()) -> list[Condition]:
+def of_judge(judge: Mapping[str, Json], tasks: Iterable[str] = ()) -> list[Condition]:
     """The judge of these tasks, and whether it was checked, by its record in the results."""
     kind, text = Kind.JUDGE, f"judge {judge.get('model') or judge['provider']}, the paper's"
     if warning := judge.get("warning"):
@@ -235,7 +237,7 @@ def departed(lines: Iterable[str], tasks: Iterable[str]) -> list[Condition]:
     return [Condition(Kind.OTHER_JUDGE, line, tuple(tasks)) for line in lines]
 
 
-def of_section(section: Mapping[str, Any]) -> Iterable[Condition]:
+def of_section(section: Mapping[str, Json]) -> Iterable[Condition]:
     """Data and media that arrived, by a benchmark's section of the results."""
     if digest := (section.get("data") or {}).get("hash"):
         yield Condition(Kind.DATA, f"data {digest}")
@@ -243,7 +245,7 @@ def of_section(section: Mapping[str, Any]) -> Iterable[Condition]:
         yield Condition(Kind.ARRIVED, arrived)
 
 
-def versions(given: Mapping[str, Any]) -> list[Condition]:
+def versions(given: Mapping[str, object]) -> list[Condition]:
     """The versions of packages and tasks, by name; those that are not known are left out."""
     told = ", ".join(f"{name} {one}" for name, one in given.items() if one)
     return [Condition(Kind.VERSIONS, f"versions: {told}")] if told else []

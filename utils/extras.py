@@ -8,7 +8,7 @@ from lmms_eval_tasks.errors import TasksError
 
 # Extra -> the modules that its part imports.
 EXTRAS = {
-    "report": ("altair", "jsonschema", "pandas", "tabulate", "vl_convert"),
+    "report": ("altair", "pandas", "tabulate", "vl_convert"),
     "haven": ("h5py", "ruptures"),
     "metrics": ("nltk", "pycocoevalcap", "sacrebleu"),
     "inspect": ("inspect_ai",),

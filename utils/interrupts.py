@@ -16,13 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from types import FrameType
 
 from lmms_eval_tasks.notify import say
 
 GRACE = 2.0  # seconds in which the process may end by itself
 _TOLD = 1.0  # seconds that the main thread waits for what is said
-_DEFAULTS: dict[signal.Signals, Any] = {
+_DEFAULTS: dict[signal.Signals, Callable[[int, FrameType | None], object] | int] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
@@ -84,7 +84,7 @@ class _Ears:
             signal.signal(number, self._handle)
         threading.Thread(target=self._hear, name="signals", daemon=True).start()
 
-    def _handle(self, number: int, frame: Any) -> None:  # noqa: ARG002
+    def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         self._told.wait(_TOLD)
         if self._exits:
             raise InterruptedRunError(128 + number)

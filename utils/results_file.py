@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.conditions import Kind
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.validation import told
 
-_Object = dict[str, Any]
 
-
-class _Prompt(BaseModel):
+class _StoredPrompt(BaseModel):
     hash: str
 
 
-class _Judge(BaseModel):
+class _StoredJudge(BaseModel):
     provider: str
     model: str | None = None
     warning: str | None = None
-    prompt: _Prompt | None = None
+    prompt: _StoredPrompt | None = None
 
 
 class _Videos(BaseModel):
@@ -42,23 +40,23 @@ class StoredCondition(BaseModel):
 class _Section(BaseModel):
     """What our hook tells of a benchmark."""
 
-    judge: _Judge | None = None
-    data: _Object | None = None
+    judge: _StoredJudge | None = None
+    data: JsonObject | None = None
     videos: _Videos | None = None
-    prompts: dict[str, _Prompt | None] = Field(default_factory=dict)
+    prompts: dict[str, _StoredPrompt | None] = Field(default_factory=dict)
     arrived: str | None = None
     conditions: list[StoredCondition] | None = None
     warnings: list[str] = Field(default_factory=list)  # of versions without conditions
-    numbers: dict[str, _Object] = Field(default_factory=dict)
-    details: dict[str, _Object] = Field(default_factory=dict)
+    numbers: dict[str, JsonObject] = Field(default_factory=dict)
+    details: dict[str, JsonObject] = Field(default_factory=dict)
 
 
-class _Usage(BaseModel):
-    usage: list[_Object] = Field(default_factory=list)
+class _StoredUsage(BaseModel):
+    usage: list[JsonObject] = Field(default_factory=list)
     given_up: list[str] = Field(default_factory=list)
 
 
-class _Ours(BaseModel):
+class _StoredSections(BaseModel):
     """What it tells beside; every other name is a benchmark's."""
 
     model_config = ConfigDict(extra="allow")
@@ -66,12 +64,12 @@ class _Ours(BaseModel):
 
     version: str | None = None
     data_root: str | None = None
-    judges: _Usage | None = None
+    judges: _StoredUsage | None = None
     invalid: dict[str, str] = Field(default_factory=dict)
 
 
 class _Config(BaseModel):
-    resolved_cli_args: _Object | None = None
+    resolved_cli_args: JsonObject | None = None
     limit: float | None = Field(default=None, strict=True)
     offset: int | None = Field(default=None, strict=True)
 
@@ -83,19 +81,19 @@ class _Counts(BaseModel):
     effective: int | None = Field(default=None, strict=True)
 
 
-class _Results(BaseModel):
+class _StoredResults(BaseModel):
     config: _Config = Field(default_factory=_Config)
-    configs: dict[str, _Object | None] = Field(default_factory=dict)
-    versions: _Object = Field(default_factory=dict)
-    results: dict[str, _Object] = Field(default_factory=dict)
-    groups: dict[str, _Object] = Field(default_factory=dict)
+    configs: dict[str, JsonObject | None] = Field(default_factory=dict)
+    versions: JsonObject = Field(default_factory=dict)
+    results: dict[str, JsonObject] = Field(default_factory=dict)
+    groups: dict[str, JsonObject] = Field(default_factory=dict)
     group_subtasks: dict[str, list[str]] = Field(default_factory=dict)
     n_samples: dict[str, _Counts] = Field(default_factory=dict, alias="n-samples")
     total_evaluation_time_seconds: float | None = None
-    lmms_eval_tasks: _Ours = _Ours.model_validate({})
+    lmms_eval_tasks: _StoredSections = _StoredSections.model_validate({})
 
 
-def read(file: Path) -> dict[str, Any]:
+def read(file: Path) -> JsonObject:
     """Its content as it stands.
 
     Raises:
@@ -103,7 +101,7 @@ def read(file: Path) -> dict[str, Any]:
     """
     content = read_json(file)
     try:
-        _Results.model_validate(content)
+        _StoredResults.model_validate(content)
     except ValidationError as error:
         raise DataError(f"{file}: not the host's results: {told(error)}") from None
     return dict(content)

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import conditions, json_files, results_file
 from lmms_eval_tasks.utils.conditions import Condition, Kind
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 # The metric of every task that carries the whole item: how many items failed in some way.
 CARRIER = "failed"
@@ -28,7 +28,7 @@ class Lines:
 
     file: Path
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[JsonObject]:
         """One sample after another; a DataError names a line that is not of the host's form."""
         for number, line in json_files.lines(self.file):
             try:
@@ -45,32 +45,32 @@ class Lines:
 class Chained:
     """The samples of several files, one after the other."""
 
-    parts: Sequence[Iterable[dict[str, Any]]]
+    parts: Sequence[Iterable[JsonObject]]
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[JsonObject]:
         return itertools.chain.from_iterable(self.parts)
 
 
 @dataclass(frozen=True)
-class Run:
+class SavedRun:
     """The saved samples of one task in one run of the host."""
 
     task: str
     file: Path
-    samples: Iterable[dict[str, Any]]
+    samples: Iterable[JsonObject]
     model: str | None  # as `name (arguments)`; None without the run's results file
-    saved: dict[str, Any]  # the metrics of the run's results file, by name without the filter
-    saved_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
-    results: dict[str, Any] = field(default_factory=dict)  # the results file; empty without one
+    saved: JsonObject  # the metrics of the run's results file, by name without the filter
+    saved_groups: dict[str, JsonObject] = field(default_factory=dict)
+    results: JsonObject = field(default_factory=dict)  # the results file; empty without one
 
     @property
     def results_file(self) -> Path:
         """Where the host wrote the run's results."""
         return self.file.with_name(_SAMPLES.sub(rf"\g<run>{_RESULTS}", self.file.name))
 
-    def section(self, benchmark: str) -> Mapping[str, Any]:
+    def section(self, benchmark: str) -> Mapping[str, Json]:
         """What our hook told of a benchmark; empty where it told nothing."""
-        found: Mapping[str, Any] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
+        found: Mapping[str, Json] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
         return found
 
     def conditions(self, benchmark: str, may_fail: float) -> conditions.Record:
@@ -142,7 +142,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return sorted(set(files))
 
 
-def read(file: Path) -> Run:
+def read(file: Path) -> SavedRun:
     """Read one sample file and, beside it, the results file of the same run.
 
     Raises:
@@ -154,7 +154,7 @@ def read(file: Path) -> Run:
     samples, task = Lines(file), match["task"]
     if not sum(1 for _ in samples):  # all of them are looked at before anything is made of one
         raise DataError(f"{file}: no samples")
-    run = Run(task, file, samples, model=None, saved={})
+    run = SavedRun(task, file, samples, model=None, saved={})
     if not run.results_file.is_file():
         return run
     try:
@@ -175,35 +175,35 @@ def read(file: Path) -> Run:
     )
 
 
-def join_parts(runs: Sequence[Run], may_fail: float) -> list[Run]:
+def join_parts(runs: Sequence[SavedRun], may_fail: float) -> list[SavedRun]:
     """The runs; those of one task and model that were asked a part of its docs each, as one.
 
     The parts (`--offset`, `--limit`) of a job array are one run: it is told to be of a part only if
     docs are missing. Which docs two of them share is told when their items are read. `may_fail` as
-    in Run.conditions.
+    in SavedRun.conditions.
 
     Raises:
         DataError: what their numbers rest on differs; names both files.
     """
-    found: dict[tuple[str, str | None], list[Run]] = {}
+    found: dict[tuple[str, str | None], list[SavedRun]] = {}
     for run in runs:
         found.setdefault((run.task, run.model), []).append(run)
-    made: list[Run] = []
+    made: list[SavedRun] = []
     for own in found.values():
         parts = len(own) > 1 and all(map(_is_part, own))
         made += [_joined(sorted(own, key=_offset), may_fail)] if parts else own
     return made
 
 
-def _offset(run: Run) -> int:
+def _offset(run: SavedRun) -> int:
     return int(run.results.get("config", {}).get("offset") or 0)
 
 
-def _is_part(run: Run) -> bool:
+def _is_part(run: SavedRun) -> bool:
     return bool(_offset(run)) or run.results.get("config", {}).get("limit") not in (None, 0, -1)
 
 
-def _rests_on(run: Run) -> dict[str, Any]:
+def _rests_on(run: SavedRun) -> JsonObject:
     """What is the same in all parts of one run."""
     sections = run.results.get("lmms_eval_tasks", {}).items()
     told = {name: one for name, one in sections if _is_benchmark(one)}
@@ -212,12 +212,12 @@ def _rests_on(run: Run) -> dict[str, Any]:
     return {"gen_kwargs": run.results["config"].get("gen_kwargs"), **found}
 
 
-def _is_benchmark(section: Any) -> bool:
+def _is_benchmark(section: object) -> bool:
     """Return True of a benchmark's section of ours; `warnings` stood there before conditions."""
     return isinstance(section, dict) and not {"conditions", "warnings"}.isdisjoint(section)
 
 
-def _joined(parts: Sequence[Run], may_fail: float) -> Run:
+def _joined(parts: Sequence[SavedRun], may_fail: float) -> SavedRun:
     first, *others = parts
     for other in others:
         if differing := difference(_rests_on(first), _rests_on(other)):
@@ -240,13 +240,13 @@ def _joined(parts: Sequence[Run], may_fail: float) -> Run:
     return replace(first, samples=samples, saved={}, saved_groups={}, results=results)
 
 
-def refuse_twice(runs: Sequence[Run]) -> None:
+def refuse_twice(runs: Sequence[SavedRun]) -> None:
     """One of two runs of the same task and model would silently take the other's place.
 
     Raises:
         DataError: naming both files.
     """
-    seen: dict[tuple[str, str | None], Run] = {}
+    seen: dict[tuple[str, str | None], SavedRun] = {}
     for run in runs:
         other = seen.setdefault((run.task, run.model), run)
         if other is not run:
@@ -265,7 +265,7 @@ _ALWAYS = ("id", "reply", "status")
 _KINDS = {"text": str, "number": int | float | None, "object": dict | None}
 
 
-def _misshapen(item: Mapping[str, Any]) -> str | None:
+def _misshapen(item: Mapping[str, Json]) -> str | None:
     """The first of its fields that has another form than all tasks give it."""
     for name, kind in _FIELDS.items():
         if (name in item or name in _ALWAYS) and not isinstance(item.get(name), _KINDS[kind]):
@@ -273,7 +273,7 @@ def _misshapen(item: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _located(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
     """Its samples, each with its file and line."""
     parts = run.samples.parts if isinstance(run.samples, Chained) else (run.samples,)
     for part in parts:
@@ -282,13 +282,13 @@ def _located(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{file}, line {number}", sample
 
 
-def saved_items(run: Run) -> list[dict[str, Any]]:
+def saved_items(run: SavedRun) -> list[JsonObject]:
     """A run's whole items in the order of their ids.
 
     Raises:
         DataError: a sample lacks one, or two share an id; names the line.
     """
-    seen: dict[str, dict[str, Any]] = {}
+    seen: dict[str, JsonObject] = {}
     places: dict[str, str] = {}
     for where, sample in _located(run):
         item = sample.get(CARRIER)
@@ -309,7 +309,7 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
     return [seen[name] for name in sorted(seen)]
 
 
-def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def numbers(results: Mapping[str, Json]) -> dict[str, JsonObject]:
     """Metrics by task and group: the host's; a group's own row counts for it; ours outrank all."""
     groups, found = results.get("groups", {}), {}
     for name, values in results["results"].items():
@@ -320,7 +320,7 @@ def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _plain_names(values: dict[str, Any]) -> dict[str, Any]:
+def _plain_names(values: JsonObject) -> JsonObject:
     """The host's `metric,filter` keys as metric names, without errors and aliases."""
     return {
         key.partition(",")[0]: value
@@ -329,6 +329,6 @@ def _plain_names(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def difference(saved: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
+def difference(saved: Mapping[str, Json], again: Mapping[str, Json]) -> list[str]:
     """Names of metrics whose value differs from the saved one in any digit."""
     return sorted(name for name in saved.keys() & again.keys() if saved[name] != again[name])

@@ -8,12 +8,13 @@ import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import Release
 
 _MAX_TOLD = 3  # problems of one entry, in its line
@@ -54,7 +55,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def good_entries(
-    file: Path, entries: Sequence[Any], model: type[M]
+    file: Path, entries: Sequence[Json], model: type[M]
 ) -> tuple[tuple[M, ...], dict[str, str]]:
     """The entries of a file that fit, in order, and what is wrong with the others, by id.
 
@@ -152,7 +153,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxstring = 3, _SHOWN, _SHOWN, 2 * _SHOWN
 
 
-def quoted(value: Any) -> str:
+def quoted(value: object) -> str:
     """A value for a message, shortened: nine aliases of YAML may stand for a billion words."""
     shown = _SHORT.repr(value) if isinstance(value, list | dict) else repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.notify import say, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _known_answers(
 
 
 def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[Asked]:
-    """What the judge is asked, with a likely reply each."""
+    """The requests to the judge, with a likely reply each."""
     from lmms_eval_tasks.runs import estimate
 
     return [
@@ -175,12 +176,12 @@ def _judged(
 
 def _check(
     title: str, known: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
-) -> dict[str, Any]:
+) -> JsonObject:
     """The figures of each verdict, and in a line what comes of them; for people and JSON."""
     from lmms_eval_tasks.runs import known_answers
 
     pairs = known_answers.compare(answers, aggregate.as_counted(items))
-    check: dict[str, Any] = {
+    check: JsonObject = {
         "title": title,
         "date": datetime.now(timezone.utc).date().isoformat(),
         "scale": list(known.scale),
@@ -189,7 +190,7 @@ def _check(
     return {**check, "line": checks.line(check)}
 
 
-def _keep(benchmark: str, check: Mapping[str, Any], items: Items) -> None:
+def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
     """Keep a check for later runs, if the judge replied about every answer."""
     verdicts = ((item.get("verdicts") or {}).values() for item in items)
     failures = [{one["status"] for one in own} - {"ok"} for own in verdicts]
@@ -199,8 +200,8 @@ def _keep(benchmark: str, check: Mapping[str, Any], items: Items) -> None:
         checks.keep(benchmark, check["setup"], check)
 
 
-def _table(check: Mapping[str, Any], clusters: str) -> list[Table]:
-    """How often which verdict came of each known one; a row for each kind and known verdict."""
+def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
+    """Count the verdicts that came of each known one; a row for each kind and known verdict."""
     from lmms_eval_tasks.tables.paper_tables import by_row
 
     is_label, several = len(check["scale"]) == 2, len(check["verdicts"]) > 1
@@ -226,14 +227,14 @@ def _table(check: Mapping[str, Any], clusters: str) -> list[Table]:
     )
 
 
-def _with_ends(interval: Mapping[str, Any], times: float, decimals: int, unit: str = "") -> str:
+def _with_ends(interval: Mapping[str, Json], times: float, decimals: int, unit: str = "") -> str:
     """A number, 1 at most, with its interval, where there is one: "93 % [80, 98]"."""
     parts = (interval["estimate"], interval["low"], interval["high"])
     value, *ends = (None if one is None else f"{times * min(one, 1):.{decimals}f}" for one in parts)
     return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
 
 
-def _answers(answers: Sequence[KnownAnswer], items: Items) -> list[dict[str, Any]]:
+def _answers(answers: Sequence[KnownAnswer], items: Items) -> list[JsonObject]:
     """Each answer with its verdicts, for JSON; its text stays in the data."""
     return [
         {"task": one.task, "id": one.doc["id"], "known": dict(one.known)}

@@ -8,13 +8,12 @@ where each part of its prompt files stands in the authors' files; Python is read
 
 `at` is a constant's name, or a function's and what stands in it: a variable (`ask.user`, its second
 value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), the role of a message
-(`ask.system`), a message's `text`, what is given to `append`, or its `return`. Without it the file
-is a whole jinja template. `names` are our placeholders: by theirs, or a list for `{}` in order; ""
-is for what is left out. `joined` is ours for what they join from a list. The text is cut where one
-of ours `starts` (or `after` it) and where one `ends`, blanks around it too if so told (`strip`);
-`then` is put behind it. In these and in names `@PLACE` is the text that stands at that place. `of`
-lists instead what a text that their code puts together of several places consists of; a place of a
-YAML file of the same folder is `@FILE:key.key`. `ours` keeps our part, where no file of `in` is
+(`ask.system`), a message's `text`, what is given to `append`, or its `return`. `of` lists pieces in
+its place: texts, `@` before such a place, or before a place of a YAML file beside it
+(`@FILE:key.key`). Without both the file is a whole jinja template. `names` are our placeholders by
+their expressions (`.join` for a list that they join), or a list for `{}` in order; "" leaves one
+out. The text is cut where a text `starts` (or `after` it) and where one `ends`; `strip` takes
+blanks off its ends, and `then` is put behind it. `ours` keeps our part, where no file of `in` is
 there, and says why. A file of another package than the benchmark's is `judges/debate.yml`.
 """
 
@@ -26,7 +25,6 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -34,7 +32,11 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import DataError, PromptError
 from lmms_eval_tasks.prompts import placeholders
 from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_text
+
+Source = Mapping[str, Json]  # where one part stands
+Names = Mapping[str, str] | list[str]
 
 _JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
 _JINJA_BLOCK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?|\{#.*?#\}", re.DOTALL)
@@ -96,71 +98,69 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     ]
 
 
-def _files(known: Mapping[str, Any]) -> set[str]:
+def _files(known: Mapping[str, Json]) -> set[str]:
     sources = (source for parts in known["files"].values() for source in parts.values())
     return {file for source in sources for file in source.get("in", ())}
 
 
-def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
+def _part(file: Path, part: str, source: Source) -> str:
     """One part's text, with our placeholders."""
     try:
-        content, tree = read_text(file), ast.Module([], [])
-        if "of" in source or "at" in source:
-            tree = ast.parse(content)
-            pieces = source.get("of") or [f"@{source['at']}"]
-            text = "".join(_placed(one, source, tree, file.parent) for one in pieces)
-        else:
-            text = _JINJA_BLOCK.sub("", content)
-            if "{%" in text:
-                raise ValueError("a jinja statement")
-            text = _JINJA.sub(lambda match: _named(match[1], source), text)
-        if isinstance(names := source.get("names"), list):
-            if text.count("{}") != len(names):
-                raise ValueError(f"{source['at']} has {text.count('{}')} places for {names}")
-            for name in names:
-                text = text.replace("{}", f"{{{name}}}", 1)
+        text = _text(file, source)
         for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
             if kind in source:
-                parts = text.partition(_placed(source[kind], source, tree))
+                parts = text.partition(source[kind])
                 if not parts[1]:
                     raise ValueError(f"{source[kind]!r} does not stand in it")
                 text = "".join(parts[keep])
-        text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
     except (DataError, ValueError, OSError, SyntaxError, RecursionError, MemoryError) as error:
         raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
+    text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
     if lost := set(source.get("needs", ())) - placeholders(text):
         raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")
     return text
 
 
-def _named(name: str, source: Mapping[str, Any]) -> str:
-    names = source.get("names", {})
-    if name not in names:
-        raise ValueError(f"the placeholder {name!r}")
-    return f"{{{names[name]}}}" if names[name] else ""
+def _text(file: Path, source: Source) -> str:
+    """The text of all pieces, or of a whole template."""
+    content, names = read_text(file), source.get("names", {})
+    if "of" not in source and "at" not in source:
+        content = _JINJA_BLOCK.sub("", content)
+        if "{%" in content:
+            raise ValueError("a jinja statement")
+        return _JINJA.sub(lambda match: _named(match[1], names), content)
+    tree, made = ast.parse(content), []
+    for piece in source.get("of") or [f"@{source['at']}"]:
+        name, colon, keys = piece.removeprefix("@").partition(":")
+        if not piece.startswith("@"):
+            made.append(piece)
+        elif colon:
+            made.append(_of_yaml(file.parent / name, keys))
+        else:
+            made.append(_string(_placed(tree, name), names))
+    text = "".join(made)
+    if isinstance(names, list):
+        if text.count("{}") != len(names):
+            raise ValueError(f"{source['at']} has {text.count('{}')} places for {names}")
+        for name in names:
+            text = text.replace("{}", f"{{{name}}}", 1)
+    return text
 
 
-def _placed(text: str, source: Mapping[str, Any], tree: ast.AST, folder: Path | None = None) -> str:
-    """A text of ours, or with "@PLACE" what stands there, maybe in a YAML file of `folder`."""
-    file, colon, keys = text[1:].partition(":")
-    if not text.startswith("@"):
-        return text
-    if folder is None or not colon:
-        node = tree
-        for step in text[1:].split("."):
-            name, _, number = step.rstrip("]").partition("[")
-            found = list(_inside(node, name))
-            if len(found) <= int(number or 0):
-                raise ValueError(f"{text[1:]}: no {step}")
-            node = found[int(number or 0)]
-        if not isinstance(node, ast.expr):
-            raise ValueError(f"{text[1:]} is no text")
-        return _string(node, source, tree)
-    here: Any = json_files.parsed_yaml(read_text(folder / file), _Yaml)
+def _named(expression: str, names: Names) -> str:
+    """Our placeholder for an expression of theirs."""
+    if isinstance(names, list) or expression not in names:
+        raise ValueError(f"the placeholder {expression!r}")
+    return f"{{{names[expression]}}}" if names[expression] else ""
+
+
+def _of_yaml(file: Path, keys: str) -> str:
+    """The text at a place of a task's YAML."""
+    here = json_files.parsed_yaml(read_text(file), _Yaml)
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
     if not isinstance(here, str):
-        raise ValueError(f"{file}: no text at {keys}")
+        raise ValueError(f"{file.name}: no text at {keys}")
     return here
 
 
@@ -174,8 +174,21 @@ _Yaml.add_multi_constructor("!", lambda *_: None)
 # --- Python ---------------------------------------------------------------------------------------
 
 
+def _placed(tree: ast.AST, place: str) -> ast.expr:
+    """The expression at a place of a module."""
+    for step in place.split("."):
+        name, _, number = step.rstrip("]").partition("[")
+        found = list(_inside(tree, name))
+        if len(found) <= int(number or 0):
+            raise ValueError(f"{place}: no {step}")
+        tree = found[int(number or 0)]
+    if not isinstance(tree, ast.expr):
+        raise ValueError(f"{place} is no text")
+    return tree
+
+
 def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
-    """What a name stands for inside a module, a function or a dict, in the file's order."""
+    """The nodes that a name stands for in a module, a function or a dict, in the file's order."""
     if isinstance(here, ast.Dict):
         for key, value in zip(here.keys, here.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == name:
@@ -200,7 +213,7 @@ def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
                 yield from _inside(node, "content")
 
 
-def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
+def _string(node: ast.expr, names: Names) -> str:
     """The text of constants, f-strings and what is put together of them."""
     while isinstance(node, ast.BoolOp | ast.IfExp):  # "... or USUAL", "... if special else USUAL"
         node = node.values[-1] if isinstance(node, ast.BoolOp) else node.orelse
@@ -210,17 +223,12 @@ def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         pieces = [node.left, node.right]
     if pieces:
-        return "".join(_string(piece, source, tree) for piece in pieces)
+        return "".join(_string(piece, names) for piece in pieces)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    if isinstance(node, ast.FormattedValue):
-        return _named(ast.unparse(node.value), source)
-    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".join"):
-        if "joined" not in source:
-            raise ValueError(f"line {node.lineno}: a list that is joined")
-        return f"{{{source['joined']}}}"
-    names = source.get("names", {})
-    place = names.get(ast.unparse(node)) if isinstance(names, dict) else None
-    if place is not None and (not place or place.startswith("@")):
-        return _placed(place, source, tree)
-    raise ValueError(f"line {node.lineno}: {ast.unparse(node)[:60]}")
+    code = ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node)
+    is_joined = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".join")
+    try:
+        return _named(".join" if is_joined else code, names)
+    except ValueError as error:
+        raise ValueError(f"line {node.lineno}: {error}") from None

@@ -55,7 +55,7 @@ def main() -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from lmms_eval_tasks.models.class_table import host_version
+        from lmms_eval_tasks.models.model_capabilities import host_version
 
         host = host_version() or "not installed"
         print(f"lmms-eval-tasks {__version__}, lmms-eval {host}")
@@ -153,12 +153,12 @@ def models(
     ] = None,
 ) -> None:
     """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
-    from lmms_eval_tasks.models import class_pages
+    from lmms_eval_tasks.models import capability_pages
 
     for name in names or ():
-        print("\n".join(class_pages.facts(name)))
+        print("\n".join(capability_pages.facts(name)))
     if not names:
-        print(class_pages.markdown(), end="")
+        print(capability_pages.markdown(), end="")
 
 
 @prompts_app.callback()
@@ -209,7 +209,7 @@ def _add_commands_of_benchmarks() -> None:
 
 
 def _name_of(one: Any) -> str:
-    """What a command or a group of commands is called."""
+    """The name of a command or of a group of commands."""
     return str(one.name or one.callback.__name__.replace("_", "-"))
 
 

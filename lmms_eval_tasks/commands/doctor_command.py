@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ from lmms_eval_tasks import sample, settings
 from lmms_eval_tasks.command_options import ForceSimple, ModelArgs, with_settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.notify import table_console
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 _MARKS = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "error": ("✘", "red")}
 
@@ -52,15 +53,17 @@ def doctor_command(
         raise typer.Exit(1)
 
 
-def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
+def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     from lmms_eval_tasks import context
     from lmms_eval_tasks.commands import uploads
     from lmms_eval_tasks.doctor import machine
-    from lmms_eval_tasks.doctor.checks import Check, Examination, carried_out
+    from lmms_eval_tasks.doctor.checks import DoctorCheck, Examination, carried_out
     from lmms_eval_tasks.host import model_class, needs
-    from lmms_eval_tasks.models import class_table
+    from lmms_eval_tasks.models import model_capabilities
 
-    host = Check("host", needs.examined, f"pip install lmms-eval=={class_table.table().host}")
+    host = DoctorCheck(
+        "host", needs.examined, f"pip install lmms-eval=={model_capabilities.table().host}"
+    )
     yield from carried_out([*machine.checks(), host])
     named = None
     with suppress(Exception):  # is told when the model's turn comes
@@ -69,7 +72,9 @@ def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
     with machine.usable_cache(), context.begun(named):
         sent = uploads.lines if run["model"] else None
         if settings.is_sample():
-            yield from carried_out([Check("packaged sample", _sample, f"{settings.CACHE}=DIR")])
+            yield from carried_out(
+                [DoctorCheck("packaged sample", _sample, f"{settings.CACHE}=DIR")]
+            )
         yield from carried_out(Examination(names, model, sent).checks())
 
 

@@ -1,4 +1,4 @@
-"""The commands `leaderboard NAME`, one for each benchmark, and `leaderboard check`."""
+"""The commands `leaderboard NAME`, one for each benchmark."""
 
 from __future__ import annotations
 
@@ -77,37 +77,3 @@ def _add(benchmark: str) -> None:
 
 for _name in registry.NAMES:
     _add(_name)
-
-
-@leaderboard_app.command("check")
-def check_command(
-    files: Annotated[list[Path], typer.Argument(help="Records (--format eee) of somebody else.")],
-) -> None:
-    """Say what somebody else's result lacks to stand in leaderboards/results/."""
-    from lmms_eval_tasks.report.exchange import received
-
-    errors = []
-    for file in files:
-        found = received.problems(file)
-        errors += [one.line for one in found if one.kind == received.ERROR]
-        for one in found:
-            if one.kind == received.NOTE:
-                print(f"note: {one.line}")
-        if not any(one.kind == received.ERROR for one in found):
-            print(f"{file}: can stand{', with these notes' if found else ''}")
-    if errors:
-        raise TasksError("\n".join(errors))
-
-
-@leaderboard_app.command("results")
-def results_command(
-    folder: Annotated[
-        Path, typer.Argument(help="With a folder of records for each benchmark.")
-    ] = Path("leaderboards/results"),
-) -> None:
-    """Print docs/report.md: the rows that others sent."""
-    from lmms_eval_tasks.report.exchange import sent
-
-    if not folder.is_dir():
-        raise TasksError(f"{folder}: no such folder; run this where the repository is")
-    print(sent.page(folder), end="")

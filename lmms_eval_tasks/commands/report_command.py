@@ -40,7 +40,8 @@ def report_command(
     ] = None,
 ) -> None:
     """Show saved runs (`--log_samples`) beside each other, beside the paper, and item by item."""
-    from lmms_eval_tasks.report import exports, inspect_logs, run_page, sides
+    from lmms_eval_tasks.report import exports, run_page, sides
+    from lmms_eval_tasks.report.exchange import inspect_logs
 
     if media is not None and form != "html":
         raise TasksError("--media is for the page: leave it out, or --format")

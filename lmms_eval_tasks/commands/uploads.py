@@ -1,4 +1,4 @@
-"""How much a run uploads to its model's server: by the first clips of each task, encoded.
+"""Bytes that a run uploads to its model's server: by the first clips of each task, encoded.
 
 The host's classes that ask a server encode all frames of a clip anew for each question (base64 in
 JSON), which is gigabytes for a benchmark. What they would send is made here with their own code.
@@ -19,30 +19,27 @@ from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, LoadedData, Part
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
-from lmms_eval_tasks.media.recipes import uniform_indices
-from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.media.clip_specs import uniform_indices
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import before, given, media
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 SAMPLED = 5  # docs of a task whose media are encoded, from all over it and of different videos
 CODED = 4 / 3  # base64
-# Of a pixel in base64 where no video is at hand: five MAIA clips as the class `openai` sends them.
-PIXEL = {"PNG": 1.72, "JPEG": 0.24, "JPG": 0.24, "WEBP": 0.24}
-SIZE = 640 * 360  # pixels that a frame is taken to have then
-SECOND = 2 * 16_000  # bytes of a second of a wav
 # Classes that ask a server, of which it was not looked at what they send.
 UNKNOWN = ("claude", "generation_api", "gpt4o_audio", "gpt4v", "qwen_vl_api", "reka")
 
 
 class Sent(NamedTuple):
-    """What goes to the server for one doc, in bytes."""
+    """The bytes that go to the server for one doc."""
 
     request: float
     file: float = 0  # that is uploaded once for all questions on it
 
 
 class Upload(NamedTuple):
-    """What goes to the server for a task; bytes are None where they are not known."""
+    """The bytes that go to the server for a task; None where they are not known."""
 
     task: str
     requests: int
@@ -72,7 +69,7 @@ def size(number: float) -> str:
     return f"{number / 1e3:,.1f} kB"
 
 
-def of_run(run: Mapping[str, Any], tasks: Sequence[str], limit: int | None = None) -> list[str]:
+def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = None) -> list[str]:
     """Lines on what a run of these tasks uploads, a task each and their sum.
 
     Args:
@@ -99,7 +96,7 @@ def of_run(run: Mapping[str, Any], tasks: Sequence[str], limit: int | None = Non
 def lines(
     asked: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
 ) -> Iterator[str]:
-    """Of the running model, whose plan is made: what it uploads for these tasks."""
+    """Lines on what the running model, whose plan is made, uploads for these tasks."""
     if (model := context.current().model) is None:
         return
     who, name = f"{model.name} ({model.interface})", _name(model.name)
@@ -127,7 +124,7 @@ def lines(
 
 
 def _format(measure: Measure) -> str:
-    """How a class encodes pictures; "" if it sends whole files in the place of frames."""
+    """The format in which a class encodes pictures; "" if it sends whole files."""
     if not isinstance(measure, _Chat):  # which alone asks the host's variables
         return "PNG" if isinstance(measure, _Simple) else ""
     name, quality = endpoints.picture_format()
@@ -136,7 +133,7 @@ def _format(measure: Measure) -> str:
 
 def _name(name: str) -> str:
     """The model's own name, of an alias too."""
-    models = class_table.table().models.items()
+    models = model_capabilities.table().models.items()
     return next((own for own, entry in models if name == own or name in entry.aliases), name)
 
 
@@ -158,7 +155,7 @@ def _of_task(
         sent = [measure(task.prompt({**doc, "task": name})) for doc in tried]
     except Exception as error:  # of the host's code, which fails so in the run, too
         why = " ".join(str(error).split()) or type(error).__name__
-        return _published(name, len(docs), why[:200], measure)
+        return Upload(name, len(docs), None, how=why[:200])
     if not sent:
         return Upload(name, 0, 0.0, how="no docs")
     each, file = (sum(numbers) / len(sent) for numbers in zip(*sent, strict=True))
@@ -169,47 +166,30 @@ def _of_task(
     return Upload(name, len(docs), each, len(shown) if file else 0, file, how)
 
 
-def _window(benchmark: Benchmark, doc: Doc) -> tuple[Any, ...]:
-    """What tells a doc's media from others."""
+def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
+    """The key that tells a doc's media from others."""
     cut = benchmark.cut(doc)
     return cut.window if cut else (doc.get("video_path"),)
-
-
-def _published(name: str, requests: int, why: str, measure: Measure) -> Upload:
-    """By the published lengths and frames of one size, where a clip cannot be made."""
-    model = context.current().model
-    try:
-        work = recipes.work(name)
-    except KeyError:
-        return Upload(name, requests, None, how=why)
-    if model is None or (work.video and not _format(measure)):
-        return Upload(name, requests, None, how=why)  # whole files, of whatever size
-    frames = _frames(model) if work.video and not model.arguments.get("pass_video_url") else 0
-    if frames < 0:  # all of them, however many
-        return Upload(name, requests, None, how=why)
-    coded = (work.pictures + frames) * SIZE * PIXEL[_format(measure).partition(" ")[0] or "PNG"]
-    how = f"by published lengths, and frames of 640 x 360 as {_format(measure)}: {why}"
-    return Upload(name, requests, coded + work.sound * SECOND * CODED, how=how)
 
 
 # --- what the classes send ------------------------------------------------------------------------
 
 
-def _measure(name: str, model: context.Model) -> Measure | None:
-    """How to tell what a class sends for a doc; None if it asks no server."""
+def _measure(name: str, model: context.RunModel) -> Measure | None:
+    """The function that measures what a class sends for a doc; None if it asks no server."""
     arguments = model.arguments
     if name == "gemini":
         return _gemini
     if name in ("openai", "litellm") and model.interface == "simple":
         return _Simple(model)
-    frames: dict[str, Any]
+    frames: JsonObject
     if name in ("openai", "litellm"):
         rate = arguments.get("video_fps")
         frames = {"fps": float(rate)} if rate else {"nframes": int(_frames(model))}
         by_file = {"pass_video_url": True} if arguments.get("pass_video_url") else {}
         return _Chat("to_openai_messages", frames, by_file)
     if name == "async_openai":
-        known = class_table.media_of(model.name, model.interface)
+        known = model_capabilities.media_of(model.name, model.interface)
         bounds = {**known.pixel_arguments, **arguments} if known else arguments
         frames = {one: whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
         rate = arguments.get("fps")
@@ -220,8 +200,8 @@ def _measure(name: str, model: context.Model) -> Measure | None:
     return None
 
 
-def _frames(model: context.Model) -> int:
-    media_ = class_table.media_of(model.name, model.interface)
+def _frames(model: context.RunModel) -> int:
+    media_ = model_capabilities.media_of(model.name, model.interface)
     assert media_ is not None
     assert media_.frames_argument
     name = media_.frames_argument
@@ -231,7 +211,7 @@ def _frames(model: context.Model) -> int:
 class _Chat:
     """A chat class: the JSON of the messages that the host makes."""
 
-    def __init__(self, form: str, frames: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    def __init__(self, form: str, frames: Mapping[str, Json], more: Mapping[str, Json]) -> None:
         self._form, self._frames, self._more = form, frames, more
 
     def __call__(self, parts: Sequence[Part]) -> Sent:
@@ -245,7 +225,7 @@ class _Chat:
 class _Simple:
     """The simple class `openai`, and `litellm`'s, which is made of it: its own methods."""
 
-    def __init__(self, model: context.Model) -> None:
+    def __init__(self, model: context.RunModel) -> None:
         self._class: Any = model_class.built(model)
         rate = float(model.arguments.get("video_fps") or 0)
         most = int(model.arguments.get("max_size_in_mb") or 20)

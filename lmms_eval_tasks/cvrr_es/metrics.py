@@ -118,7 +118,7 @@ def means(sides: Mapping[str, Answers]) -> dict[str, float | None]:
     found = {}
     for one in _MEANS:
         # What broke is None: without it the mean would be over fewer dimensions.
-        own = [aggregate.never_raises(one.of, one.name)(items) for items in sides.values()]
+        own = [aggregate.never_raises(one.name)(one.of)(items) for items in sides.values()]
         known = [value for value in own if value is not None]
         found[f"{PREFIX}{one.name}"] = aggregate.mean(known) if len(known) == len(own) else None
     return found

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypedDict
 from lmms_eval_tasks.cvrr_es.items import RatingDoc
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.models.players import UNREADABLE, Chance, Known, Played
+from lmms_eval_tasks.models.fake_replies import UNREADABLE, Chance, KnownReplies, Played
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip
 
@@ -236,7 +236,7 @@ def recordings() -> Iterator[dict[str, object]]:
 # --- a judge's ratings, played --------------------------------------------------------------------
 
 
-def known(doc: RatingDoc) -> Known:
+def known(doc: RatingDoc) -> KnownReplies:
     """Right is the reference rating, or 3 without one.
 
     Wrong is off by one or two, and more lenient where the other judges' ratings are shown, so that
@@ -250,7 +250,7 @@ def known(doc: RatingDoc) -> Known:
     off = min(high, max(low, right + (step if up else -step)))
     wrong = off if off != right else right - 1
     said = (_rated(right, "right"), _rated(wrong, "wrong"))
-    return Known(name, *said, UNREADABLE, drawn=[_rated(one, "drawn") for one in RATINGS])
+    return KnownReplies(name, *said, UNREADABLE, drawn=[_rated(one, "drawn") for one in RATINGS])
 
 
 def _rated(rating: int, worth: str) -> str:

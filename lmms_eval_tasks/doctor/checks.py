@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 Findings = Iterator[Finding]
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """One thing to look at; `mend` is of all that it finds and says no other one of."""
 
     about: str
@@ -56,7 +56,7 @@ class Check(NamedTuple):
     mend: str
 
 
-def carried_out(checks: Iterable[Check]) -> Findings:
+def carried_out(checks: Iterable[DoctorCheck]) -> Findings:
     """All that the checks find; an exception in one is an error, and stops no other.
 
     What variables of the environment hold that may be keys is not in it.
@@ -94,7 +94,7 @@ class Examination:
     def __init__(
         self,
         names: Sequence[str],
-        model: Callable[[Sequence[plan.Needs]], Iterable[Finding]] | None = None,
+        model: Callable[[Sequence[plan.MediaNeeds]], Iterable[Finding]] | None = None,
         uploads: Callable[[Sequence[Asked]], Iterable[str]] | None = None,
     ) -> None:
         self._names, self._model, self._uploads = names, model, uploads
@@ -105,42 +105,46 @@ class Examination:
         self._needed = 0.0  # bytes of clips that are still to be made
         self._probed: dict[str, Finding] = {}  # by the judge's label: it is asked once
 
-    def checks(self) -> Iterator[Check]:
+    def checks(self) -> Iterator[DoctorCheck]:
         """In the order of a run: a check rests on what those before it found."""
-        yield Check("tasks", self._tasks, "lmms-eval-tasks list")
-        yield Check("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
-        yield Check("frames", self._frames, f"another {settings.FRAMES.option}")
+        yield DoctorCheck("tasks", self._tasks, "lmms-eval-tasks list")
+        yield DoctorCheck("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
+        yield DoctorCheck("frames", self._frames, f"another {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
             get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
-            yield Check(f"{own}: data", partial(self._data, benchmark, names), get)
+            yield DoctorCheck(f"{own}: data", partial(self._data, benchmark, names), get)
             look = partial(self._prompts, benchmark, names)
-            yield Check(f"{own}: prompts", look, f"mend that file, or unset {settings.PROMPTS}")
+            yield DoctorCheck(
+                f"{own}: prompts", look, f"mend that file, or unset {settings.PROMPTS}"
+            )
         if self._model is not None:
             name = model.name if (model := context.current().model) else ""
-            yield Check("model", self._of_model, f"lmms-eval-tasks models {name}".strip())
+            yield DoctorCheck("model", self._of_model, f"lmms-eval-tasks models {name}".strip())
         for benchmark, names in self._chosen:
             if found := self._found.get(benchmark.name):
                 look = partial(self._requests, benchmark, names, found)
-                yield Check(f"{benchmark.name}: requests", look, "leave these tasks out of --tasks")
+                yield DoctorCheck(
+                    f"{benchmark.name}: requests", look, "leave these tasks out of --tasks"
+                )
             if benchmark.name in self._cuts:
                 yield from self._of_media(benchmark)
             if any(benchmark.tasks[name].asks for name in names):
                 mend = f"export {KEY}=..., or --judge SPEC, which may be none (docs/judges.md)"
                 look = partial(self._judge, benchmark, names)
-                yield Check(f"{benchmark.name}: judge", look, mend)
+                yield DoctorCheck(f"{benchmark.name}: judge", look, mend)
         if self._uploads is not None:
-            yield Check("uploads", self._sent, "leave these tasks out of --tasks")
+            yield DoctorCheck("uploads", self._sent, "leave these tasks out of --tasks")
 
-    def _of_media(self, benchmark: Benchmark) -> Iterator[Check]:
+    def _of_media(self, benchmark: Benchmark) -> Iterator[DoctorCheck]:
         own, cuts = benchmark.name, self._cuts[benchmark.name]
         option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
         again = f"fetch it again, or leave it out with {option.option}"
         videos = sorted({path for path, _ in cuts})
-        yield Check(f"{own}: videos", partial(_videos, benchmark, videos), again)
+        yield DoctorCheck(f"{own}: videos", partial(_videos, benchmark, videos), again)
         different = {cut.window: cut for _, cut in cuts}
         look = partial(self._clips, benchmark, [*different.values()])
-        yield Check(f"{own}: clips", look, f"more room ({settings.CACHE}=DIR), or {again}")
+        yield DoctorCheck(f"{own}: clips", look, f"more room ({settings.CACHE}=DIR), or {again}")
 
     # --- data and model -------------------------------------------------------------------------
 
@@ -227,7 +231,7 @@ class Examination:
         """
         tried = cuts[:: -(-len(cuts) // TRIAL)]
         size = _media_bytes()
-        parts = [media.Needs(benchmark.name, tried, len(tried))]
+        parts = [media.TaskMedia(benchmark.name, tried, len(tried))]
         lost = media.make(parts, benchmark.title, benchmark.cuts[0])
         if lost:
             why = {cut.name: lost[cut.window] for cut in tried if cut.window in lost}
@@ -270,7 +274,7 @@ class Examination:
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
     """Their ends decoded, as many at once as there are processors."""
     ends = [Cut(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
-    parts = [media.Needs(benchmark.name, ends, len(ends))]
+    parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
     bad = media.make(parts, benchmark.title, "first and last frames decoded")
     if good := len(paths) - len(bad):
         yield Finding("ok", f"{good:,}: first and last frame decoded")

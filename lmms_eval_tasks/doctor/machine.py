@@ -13,10 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.doctor.checks import ROOM, Check, Finding, Findings
+from lmms_eval_tasks.doctor.checks import ROOM, DoctorCheck, Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import AZURE_KEY, KEY
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.utils.json_files import check_folder
 
 # What most trouble comes of; whether the versions of all that this package needs fit is checked.
@@ -25,17 +25,17 @@ _KEYS = (KEY, AZURE_KEY, "HF_TOKEN")
 _ENCODERS = ("libx264", "aac")  # of the clips and their sound
 
 
-def checks() -> Iterator[Check]:
+def checks() -> Iterator[DoctorCheck]:
     """Of this machine, whatever is run."""
-    yield Check("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
-    yield Check("versions", _versions, "pip install --upgrade lmms-eval-tasks")
-    yield Check("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")
-    yield Check("encoders", _encoders, "pip install --force-reinstall 'av>=15,<16'")
-    yield Check("keys", _keys, f"export {KEY}=...")
+    yield DoctorCheck("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
+    yield DoctorCheck("versions", _versions, "pip install --upgrade lmms-eval-tasks")
+    yield DoctorCheck("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")
+    yield DoctorCheck("encoders", _encoders, "pip install --force-reinstall 'av>=15,<16'")
+    yield DoctorCheck("keys", _keys, f"export {KEY}=...")
     places = {settings.CACHE: settings.cache_dir, settings.JUDGE_CACHE: settings.judge_cache}
     for variable, folder in places.items():
-        yield Check("folders", partial(_folder, variable, folder()), f"{variable}=DIR")
-    yield Check("folders", _hub, "HF_HOME=DIR")
+        yield DoctorCheck("folders", partial(_folder, variable, folder()), f"{variable}=DIR")
+    yield DoctorCheck("folders", _hub, "HF_HOME=DIR")
 
 
 @contextmanager
@@ -84,8 +84,10 @@ def _versions() -> Findings:
         if found is None or not needed.specifier.contains(found, prereleases=True):
             told_ = f"{needed.name} {found or 'is not installed'}; {needed.specifier} is needed"
             yield Finding("error", told_, f"pip install '{needed.name}{needed.specifier}'")
-    if another := class_table.of_another_host():
-        yield Finding("warning", another, f"pip install lmms-eval=={class_table.table().host}")
+    if another := model_capabilities.of_another_host():
+        yield Finding(
+            "warning", another, f"pip install lmms-eval=={model_capabilities.table().host}"
+        )
 
 
 def _version(package: str) -> str | None:

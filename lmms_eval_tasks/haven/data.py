@@ -36,7 +36,7 @@ from lmms_eval_tasks.haven.options import (
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import HavenRelease
-from lmms_eval_tasks.media.recipes import uniform_indices
+from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.media.sources import Source, Window, check
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files

@@ -98,7 +98,7 @@ def pictures(path: str, picks: Sequence[int], numbers: Sequence[int]) -> list[Im
     return frames(path, picks).images(numbers) if numbers else []
 
 
-def frames(path: str, picks: Sequence[int]) -> indexed_frames.Frames:
+def frames(path: str, picks: Sequence[int]) -> indexed_frames.FrameArchive:
     """All sampled frames of a video, read in one pass if they are not kept; else a MediaError."""
     return indexed_frames.frames(path, picks, options.current().size)
 

@@ -41,7 +41,7 @@ from lmms_eval_tasks.haven.sample_stories import (
     summary,
 )
 from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
-from lmms_eval_tasks.models.players import UNREADABLE, Chance, Known, Played
+from lmms_eval_tasks.models.fake_replies import UNREADABLE, Chance, KnownReplies, Played
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Canvas, Clip
 from lmms_eval_tasks.utils.media.second_code import PALETTE
@@ -278,7 +278,7 @@ def check(value: int) -> int:
 _DRAWS = 8  # replies of a coin to a doc
 
 
-def known(doc: HavenDoc) -> Known:
+def known(doc: HavenDoc) -> KnownReplies:
     """Replies to a doc of any HAVEN task (data.make_doc).
 
     Right is what reaches the best value that the item allows. A coin's replies are in the right
@@ -299,7 +299,7 @@ def known(doc: HavenDoc) -> Known:
         raise TasksError(f"a doc of HAVEN lacks a field: {error!r}") from None
     # Any text is a summary; an empty reply is the only one that is none.
     unreadable = "" if doc["kind"] == "v2t" else UNREADABLE
-    return Known(name, right, drawn[0], unreadable, drawn=drawn)
+    return KnownReplies(name, right, drawn[0], unreadable, drawn=drawn)
 
 
 def _said(doc: HavenDoc, draw: random.Random | None) -> str:

@@ -156,7 +156,7 @@ def _v2v(doc: KeptHaven, reply: str) -> Reading:
     return _frames(doc, strict, summaries.read_leniently(reply, *limits))
 
 
-def _frames(doc: KeptHaven, strict: summaries.Frames, lenient: Collection[int]) -> Reading:
+def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collection[int]) -> Reading:
     """Against the frames of the key shots as the published figures are; beside, against `is_gt`.
 
     There what was given is scored, in whatever form it is read, and frames that do not exist too.

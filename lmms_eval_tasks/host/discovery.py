@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models.host_types import Function, TaskManager
 from lmms_eval_tasks.notify import say
 
 OUR_FOLDER = '--include_path "$(lmms-eval-tasks path)"'
@@ -42,7 +42,7 @@ def extend_task_manager(module: ModuleType) -> None:
     setattr(manager, _MARK, True)
 
 
-def finds_tasks(manager: Any) -> bool:
+def finds_tasks(manager: type) -> bool:
     """Whether a task manager's class reads our folder."""
     return getattr(manager, _MARK, False)
 
@@ -53,18 +53,18 @@ def _by_entry_point(module: ModuleType) -> bool:
     return bool(group and entry_points(group=group, name="lmms_eval_tasks"))
 
 
-def _include(manager: Any) -> None:
+def _include(manager: type) -> None:
     """Have our folder read as if it were named in `include_path`, after what the user names."""
     for name in ("__init__", "initialize_tasks"):
-        original = getattr(manager, name, manager.__init__)
-        signature = inspect.signature(original)
-        if "include_path" in signature.parameters:
+        original: Function | None = getattr(manager, name, None)
+        if original and "include_path" in inspect.signature(original).parameters:
             break
     else:
         raise TypeError("TaskManager has no include_path")
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def reading_ours(*args: Any, **kwargs: Any) -> Any:
+    def reading_ours(*args: object, **kwargs: object) -> object:
         bound = signature.bind(*args, **kwargs)
         own = bound.arguments.get("include_path")
         if bound.arguments.get("include_defaults", True):
@@ -78,23 +78,24 @@ def _include(manager: Any) -> None:
     setattr(manager, name, reading_ours)
 
 
-def _listed(paths: Any) -> list[Any]:
+def _listed(paths: object) -> list[object]:
     """What the host takes as `include_path`, as a list."""
-    return [paths] if isinstance(paths, str) else list(paths or [])
+    if isinstance(paths, Iterable) and not isinstance(paths, str):
+        return list(paths)
+    return [paths] if paths else []
 
 
-def _real(path: Any) -> str:
+def _real(path: object) -> str:
     return str(Path(str(path)).expanduser().resolve())
 
 
-def complete(manager: Any, names: Sequence[Any]) -> None:
+def complete(manager: TaskManager, names: Sequence[object]) -> None:
     """Have a task manager know our tasks that a run names, if it was made without our folder.
 
     That is one of before the hook was there (`from lmms_eval.tasks import TaskManager` alone loads
     no plugin), or one without lmms-eval's own tasks.
     """
-    asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
-    unknown = [one for one in asked if isinstance(one, str) and one not in manager.task_index]
+    unknown = [one for one in _texts(names) if one not in manager.task_index]
     if not our_tasks(unknown):
         return
     with contextlib.suppress(AttributeError, TypeError):  # another lmms-eval: told by needs.py
@@ -106,7 +107,13 @@ def complete(manager: Any, names: Sequence[Any]) -> None:
             known.extend(name for name, entry in new.items() if entry["type"] == kind)
 
 
-def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
+def _texts(names: Sequence[object]) -> list[str]:
+    """Names among what lmms-eval takes as `tasks`, where a config names itself."""
+    asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
+    return [one for one in asked if isinstance(one, str)]
+
+
+def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> list[str]:
     """Our tasks among names or configs as given to the host, groups opened, in order, each once.
 
     Args:
@@ -119,12 +126,12 @@ def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
     ours_first = _names_our_folder(manager)
     others: dict[str, str] = {}
 
-    def tasks_of(name: Any) -> list[str]:
-        own = registry.of_task_name(name) if isinstance(name, str) else None
+    def tasks_of(name: str) -> list[str]:
+        own = registry.of_task_name(name)
         if own is None or not (file := registry.task_file(own, name)):
             return []
         members = groups(own).get(name, ())
-        if other := _other(manager, file, name):
+        if manager is not None and (other := _other(manager, file, name)):
             others[name] = other
             if not ours_first:
                 return []
@@ -132,14 +139,13 @@ def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
             manager.task_index[name] = {"type": kind, "task": -1, "yaml_path": file}
         return [task for one in members for task in tasks_of(one)] if members else [name]
 
-    asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
-    found = dict.fromkeys(task for one in asked for task in tasks_of(one))
+    found = dict.fromkeys(task for one in _texts(names) for task in tasks_of(one))
     if others:
         say(_whose(others, ours_first))
     return list(found)
 
 
-def check_names(names: Sequence[str], include_path: Any = None) -> None:
+def check_names(names: Sequence[str], include_path: object = None) -> None:
     """Refuse a name that begins as ours do, and is nobody's: the host's own message is a traceback.
 
     Raises:
@@ -168,15 +174,15 @@ def _whose(others: Mapping[str, str], ours_first: bool) -> str:
     return f"{names}: {those} run, and not ours; for ours: {OUR_FOLDER}"
 
 
-def _names_our_folder(manager: Any) -> bool:
+def _names_our_folder(manager: TaskManager | None) -> bool:
     """Whether the user names our folder in a task manager's `include_path`."""
     named = _listed(getattr(manager, "include_path", None))
     return not set(task_folders()).isdisjoint(map(_real, named))
 
 
-def _other(manager: Any, file: str, name: str) -> str:
+def _other(manager: TaskManager, file: str, name: str) -> str:
     """What else the host takes for a name of ours, in words; "" if it takes our file."""
-    entry = manager.task_index.get(name) if manager is not None else None
+    entry = manager.task_index.get(name)
     if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""
     return "the host's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"

@@ -10,22 +10,32 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from unittest import mock
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.models.files import Files, known_as
+from lmms_eval_tasks.models.host_types import Function, ModelInstance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
+from lmms_eval_tasks.utils.json_files import JsonObject
+
+if TYPE_CHECKING:
+    from lmms_eval.protocol import ChatContent, ChatMessage, ChatMessages
+    from openai import AsyncOpenAI
+    from PIL.Image import Image
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # The variables by which the host chooses how pictures are encoded: the format, its quality.
 _PICTURES = ("LMMS_IMAGE_ENCODE_FORMAT", "LMMS_IMAGE_JPEG_QUALITY")
 _KEPT = 2**28  # characters of encoded media that are kept: about 30 clips of 32 frames as PNG
 
-Parts = list[dict[str, Any]]  # of a message
+Parts = list[JsonObject]  # of a message
 
 
 @contextmanager
@@ -42,7 +52,7 @@ def right_media() -> Iterator[None]:
     # No more at a time than there are processors: else the first is done when the last is.
     turn = threading.Semaphore(os.cpu_count() or 1)
     formed = functools.partial(_formed, Files(_KEPT, _length), turn)
-    mended: dict[str, Callable[..., Any]] = {"encode_image": _encoded}
+    mended: dict[str, Function] = {"encode_image": _encoded}
     mended |= dict.fromkeys(("to_openai_messages", "to_qwen3_vl_openai_messages"), formed)
     with ExitStack() as stack:
         if chosen := settings.value(settings.MODEL_PICTURES):
@@ -54,16 +64,20 @@ def right_media() -> Iterator[None]:
         yield
 
 
-def _method(own: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+def _method(own: Function, original: Function) -> Function:
     @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: ChatMessages, *args: object, **kwargs: object) -> object:
         return own(original, self, *args, **kwargs)
 
     return method
 
 
 def _encoded(
-    encode: Callable[..., str], messages: Any, image: Any, cache: Any = None, *how: Any
+    encode: Callable[..., str],
+    messages: ChatMessages,
+    image: Image | str,
+    cache: object = None,
+    *how: object,
 ) -> str:
     """A picture in base64; `how` is its format, PNG by default, and its quality."""
     if isinstance(image, str):  # a path names its picture for good
@@ -80,25 +94,25 @@ def _length(parts: Parts) -> int:
 
 
 def _formed(
-    encoded: Files,
-    turn: AbstractContextManager[Any],
-    form: Callable[..., Any],
-    messages: Any,
-    *args: Any,
-    **kwargs: Any,
-) -> list[dict[str, Any]]:
+    encoded: Files[Parts],
+    turn: AbstractContextManager[object],
+    form: Callable[..., list[JsonObject]],
+    messages: ChatMessages,
+    *args: object,
+    **kwargs: object,
+) -> list[JsonObject]:
     """The host's messages, each part of which is made by itself, and a video's frames once."""
 
-    def alone(message: Any, content: Any) -> Parts:
+    def alone(message: ChatMessage, content: ChatContent) -> Parts:
         single = type(message)(role=message.role, content=[content])
         (made,) = form(type(messages)(messages=[single]), *args, **kwargs)
         return list(made["content"])
 
-    def in_turn(message: Any, content: Any, _: str) -> Parts:
+    def in_turn(message: ChatMessage, content: ChatContent, _: str) -> Parts:
         with turn:
             return alone(message, content)
 
-    told: list[dict[str, Any]] = []
+    told: list[JsonObject] = []
     for message in messages.messages:
         parts: Parts = []
         for content in message.content:
@@ -114,7 +128,7 @@ def _formed(
     return told
 
 
-def _key(content: Any, *how: Any) -> str:
+def _key(content: ChatContent, *how: object) -> str:
     """What decides on the frames of a video and their encoding; "" if it is no file."""
     try:
         return known_as(content.url, content.model_dump(), picture_format(), how)
@@ -129,7 +143,7 @@ def picture_format() -> tuple[str, str]:
     return name, (quality or "85") if name in {"JPEG", "JPG", "WEBP"} else ""
 
 
-def conditions(lm: Any) -> list[Condition]:
+def conditions(lm: ModelInstance) -> list[Condition]:
     """What a class that asks an endpoint sends in the place of frames and pictures as they are."""
     name, quality = picture_format()
     if not quality or not hasattr(lm, "client"):
@@ -139,7 +153,7 @@ def conditions(lm: Any) -> list[Condition]:
     return [Condition(Kind.OPTION, told)]
 
 
-def _sound(url: Any) -> dict[str, Any] | None:
+def _sound(url: object) -> JsonObject | None:
     """A sound itself in the place of its path; None if it is no file."""
     if not isinstance(url, str) or not (path := Path(url)).is_file():
         return None
@@ -148,7 +162,7 @@ def _sound(url: Any) -> dict[str, Any] | None:
 
 
 @contextmanager
-def own_loops(lm: Any) -> Iterator[None]:
+def own_loops(lm: ModelInstance) -> Iterator[None]:
     """Within it each thread that calls a class with an asynchronous client has its own event loop.
 
     By itself such a class runs each call of `generate_until` on a new loop, while its client keeps
@@ -160,21 +174,22 @@ def own_loops(lm: Any) -> Iterator[None]:
     if openai is None or not isinstance(client, openai.AsyncOpenAI):
         yield
         return
-    clients: dict[asyncio.AbstractEventLoop, Any] = {}
+    clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
     mine, run = threading.local(), asyncio.run
 
     class OfThisLoop:
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             return getattr(clients[asyncio.get_running_loop()], name)
 
-    def on_own(main: Any, **kwargs: Any) -> Any:
+    def on_own(main: Coroutine[object, None, T], **kwargs: bool | None) -> T:
         if asyncio._get_running_loop() is not None:
             return run(main, **kwargs)  # which says that it cannot be
         if not hasattr(mine, "loop"):
             mine.loop = asyncio.new_event_loop()
             new = openai.DefaultAsyncHttpxClient()
             clients[mine.loop] = client.with_options(http_client=new)
-        return mine.loop.run_until_complete(main)
+        result: T = mine.loop.run_until_complete(main)
+        return result
 
     lm.client, asyncio.run = OfThisLoop(), on_own
     try:
@@ -195,8 +210,11 @@ def in_context() -> Iterator[None]:
     """
     submit = ThreadPoolExecutor.submit
 
-    def with_context(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return submit(self, contextvars.copy_context().run, function, *args, **kwargs)
+    def with_context(
+        self: Executor, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]:
+        run = contextvars.copy_context().run
+        return submit(self, functools.partial(run, function, *args, **kwargs))
 
     ThreadPoolExecutor.submit = with_context  # type: ignore[method-assign]
     try:

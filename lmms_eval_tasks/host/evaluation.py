@@ -13,13 +13,13 @@ import inspect
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 from lmms_eval_tasks import context, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import endpoints, model_class, needs, replies
+from lmms_eval_tasks.models.host_types import Arguments, Function, Results
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import after, before, judging
 from lmms_eval_tasks.utils import interrupts
@@ -30,8 +30,8 @@ _THREADS, HOST_THREADS = "process_docs_parallel", 4  # and lmms-eval's default
 
 
 def evaluated(
-    evaluate: Callable[..., Any], bound: inspect.BoundArguments, tasks: Sequence[str]
-) -> Any:
+    evaluate: Function, bound: inspect.BoundArguments, tasks: Sequence[str]
+) -> Results | None:
     """What `simple_evaluate` returns, with our section in the results.
 
     Args:
@@ -44,7 +44,8 @@ def evaluated(
             has an attribute `of_all`: every process of the run raises it.
     """
     if not needs.met():
-        return evaluate(*bound.args, **bound.kwargs)
+        others: Results | None = evaluate(*bound.args, **bound.kwargs)
+        return others
     given = bound.arguments
     with ExitStack() as stack:
         if not _ALONE.acquire(blocking=False):
@@ -65,7 +66,7 @@ def evaluated(
         stack.enter_context(_named_scoring())
         stack.enter_context(endpoints.right_media())
         known = stack.enter_context(replies.kept(given, tasks))
-        results = evaluate(*bound.args, **bound.kwargs)
+        results: Results | None = evaluate(*bound.args, **bound.kwargs)
         if results is not None:  # on rank 0, which has all items
             after.score_together(results, tasks)
         work = judged.end()
@@ -80,7 +81,7 @@ def _is_command() -> bool:
     return bool(re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0]))
 
 
-def _check(given: dict[str, Any], tasks: Sequence[str]) -> None:
+def _check(given: Arguments, tasks: Sequence[str]) -> None:
     """Stop before the model is built if these tasks cannot run; make their media."""
     needs.check_filelock()
     if number := given.get("num_fewshot"):
@@ -114,7 +115,7 @@ def _of_all() -> Iterator[None]:
     raise raised
 
 
-def _score_side_by_side(given: dict[str, Any], wanted: int, signature: inspect.Signature) -> None:
+def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signature) -> None:
     """Have the host score so many replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
         say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
@@ -130,7 +131,7 @@ def _named_scoring() -> Iterator[None]:
     score = ConfigurableTask.process_results
 
     @functools.wraps(score)
-    def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def process_results(self: ConfigurableTask, *args: object, **kwargs: object) -> object:
         with judging.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
             return score(self, *args, **kwargs)
 

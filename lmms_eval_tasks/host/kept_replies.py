@@ -8,12 +8,13 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from filelock import BaseFileLock, FileLock, Timeout
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.utils.json_files import Json
 
 _NO_LOCKS = (OSError, NotImplementedError)  # of a file system without locks
 _DONE = ".done"  # of a run that got its results: nothing to go on with
@@ -40,7 +41,7 @@ class Kept:
         self._locks: list[BaseFileLock] = []  # of these files, while they are written
         self._writable = True
         # By key a `reply`'s text, and what had `arrived` at the model, if it is known.
-        self.found: dict[str, Mapping[str, Any]] = {}
+        self.found: dict[str, Mapping[str, Json]] = {}
         self._stopped = [file for file in self._there("*") if not _is_held(file)]
         if settings.value(settings.FRESH):
             for file in self._stopped:
@@ -59,7 +60,7 @@ class Kept:
         task: str,
         key: str,
         reply: str,
-        arrived: Mapping[str, Any] | None,
+        arrived: Mapping[str, Json] | None,
         tokens: int | None = None,
     ) -> None:
         """Keep one, with its `tokens` if its class counted them.
@@ -160,7 +161,7 @@ def _lock(file: Path) -> BaseFileLock:
     return _Lock(f"{file}.lock", timeout=0, thread_local=False)
 
 
-def _read(file: Path) -> dict[str, Mapping[str, Any]]:
+def _read(file: Path) -> dict[str, Mapping[str, Json]]:
     """The whole lines of a file; others were cut off by a kill, or damaged."""
     found = {}
     for line in file.read_bytes().split(b"\n"):

@@ -12,19 +12,20 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import positions
-from lmms_eval_tasks.models import class_pages, class_table
-from lmms_eval_tasks.models.plan import Needs
+from lmms_eval_tasks.models import capability_pages, model_capabilities
+from lmms_eval_tasks.models.host_types import Arguments
+from lmms_eval_tasks.models.plan import MediaNeeds
 from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import local_models
 
 
-def named(run: Mapping[str, Any]) -> context.Model | None:
+def named(run: Mapping[str, Json]) -> context.RunModel | None:
     """The run's model as `simple_evaluate` was told; None for an object that the user made.
 
     Raises:
@@ -40,7 +41,7 @@ def named(run: Mapping[str, Any]) -> context.Model | None:
             arguments = simple_parse_args_string(arguments)
         except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
             arguments = {"": arguments}
-    return context.Model(name, interface_of(name, bool(run.get("force_simple"))), arguments)
+    return context.RunModel(name, interface_of(name, bool(run.get("force_simple"))), arguments)
 
 
 def interface_of(model: str, force_simple: bool = False) -> context.Interface:
@@ -72,7 +73,7 @@ def _some_video() -> bytes:
     return written.getvalue()
 
 
-def prepare(run: dict[str, Any]) -> list[str]:
+def prepare(run: Arguments) -> list[str]:
     """Put what was decided for the class into a run's arguments, and see whether it can be built.
 
     Returns:
@@ -99,7 +100,7 @@ def prepare(run: dict[str, Any]) -> list[str]:
     return [why] if devices else []
 
 
-def _as_text(arguments: Mapping[str, Any]) -> str:
+def _as_text(arguments: Mapping[str, object]) -> str:
     """Arguments as `--model_args`: `simple_evaluate` documents a dict, and reads a text alone.
 
     Raises:
@@ -108,7 +109,7 @@ def _as_text(arguments: Mapping[str, Any]) -> str:
     from lmms_eval.utils import simple_parse_args_string
 
     for name, value in arguments.items():
-        read: Any = {}
+        read: dict[str, object] = {}
         with contextlib.suppress(ValueError):  # what stands behind a comma is no argument
             read = simple_parse_args_string(f"{name}={value}")
         if read != {name: value} and not (isinstance(value, str) and str(read.get(name)) == value):
@@ -119,16 +120,16 @@ def _as_text(arguments: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={value}" for name, value in arguments.items())
 
 
-def advice(run: Mapping[str, Any]) -> list[str]:
-    """What to pass for the running model's class (class_table.advice), a line each."""
+def advice(run: Arguments) -> list[str]:
+    """What to pass for the running model's class (model_capabilities.advice), a line each."""
     model, batch = context.current().model, str(run.get("batch_size") or 1)
-    return class_table.advice(model, int(batch)) if model and batch.isdecimal() else []
+    return model_capabilities.advice(model, int(batch)) if model and batch.isdecimal() else []
 
 
 # --- for the command `doctor` ---------------------------------------------------------------------
 
 
-def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
+def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     """What a run is told of its model's class before it loads it, and what it would miss then.
 
     Raises:
@@ -139,9 +140,12 @@ def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
         return
     plan = before.go_by_plan(model, needs)
     model = context.current().model or model  # whose class may be another one now
-    who, taken = f"{model.name} ({model.interface})", class_pages.line(model.name, model.interface)
+    who, taken = (
+        f"{model.name} ({model.interface})",
+        capability_pages.line(model.name, model.interface),
+    )
     unknown = "not in the table of classes: what it does with our media is not known"
-    media = class_table.media_of(model.name, model.interface)
+    media = model_capabilities.media_of(model.name, model.interface)
     if media is None or not media.broken:
         yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
     for line in plan.told:
@@ -154,7 +158,7 @@ def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
     yield from (Finding("warning", line) for line in advice(run))
 
 
-def _key(found: type, model: context.Model) -> Findings:
+def _key(found: type, model: context.RunModel) -> Findings:
     """Whether a variable of a key that the class's module reads is set."""
     asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(found))
     if not asked or model.arguments.keys() & {"api_key", "base_url"}:
@@ -172,7 +176,7 @@ def _source(found: type) -> str:
     return "\n".join(inspect.getsource(importlib.import_module(one)) for one in sorted(modules))
 
 
-def _checkpoint(model: context.Model) -> Findings:
+def _checkpoint(model: context.RunModel) -> Findings:
     """Whether the weights that are named are on this machine."""
     if not (name := str(model.arguments.get("pretrained") or "")):
         return
@@ -211,7 +215,7 @@ def _positions(checkpoint: Path) -> Findings:
             yield Finding("warning", positions.told(one), mend)
 
 
-def built(model: context.Model) -> type:
+def built(model: context.RunModel) -> type:
     """The class, imported as the host does it a moment later."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
@@ -232,7 +236,7 @@ def built(model: context.Model) -> type:
     return found
 
 
-def _device_map(found: type, model: context.Model) -> dict[str, str]:
+def _device_map(found: type, model: context.RunModel) -> dict[str, str]:
     """What to set where a class's own `device_map` is "", which transformers 5 refuses.
 
     Several processes are left alone: the classes then name each process's device themselves.
@@ -256,7 +260,7 @@ _FORCED = "FORCE_QWENVL_VIDEO_READER"
 
 
 def _check_torchcodec(reader: str, who: str) -> None:
-    """Can this reader of videos (class_table.Media.video) of a class be used here?"""
+    """Can this reader of videos (model_capabilities.MediaSupport.video) of a class be used here?"""
     qwens = reader == "qwen_vl_utils"  # takes torchcodec if it is installed
     forced = os.environ.get(_FORCED) if qwens else None
     if forced is not None and forced not in ("decord", "torchcodec", "torchvision"):

@@ -1,4 +1,4 @@
-"""Models of ours that the host can run: players, recorded replies, language models, vLLM.
+"""Models of ours that the host can run: fake models, recorded replies, language models, vLLM.
 
 Importing this module is light. The modules named here have classes of the host: whoever imports
 them imports the host, and with it torch. The host does so only when one is asked for.
@@ -6,7 +6,10 @@ them imports the host, and with it torch. The host does so only when one is aske
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lmms_eval.models.registry_v2 import ModelManifest
 
 _MODELS = "lmms_eval_tasks.models"
 # Arguments of the host's ModelManifest. `lm_pairs` reads statements, not messages: a simple class
@@ -15,8 +18,8 @@ MANIFESTS: tuple[dict[str, str], ...] = (
     *(
         {
             "model_id": f"tasks_{name.lower()}",
-            "simple_class_path": f"{_MODELS}.scripted.{name}Simple",
-            "chat_class_path": f"{_MODELS}.scripted.{name}",
+            "simple_class_path": f"{_MODELS}.fake_models.{name}Simple",
+            "chat_class_path": f"{_MODELS}.fake_models.{name}",
         }
         for name in ("Oracle", "Coin", "Scripted", "Witness", "Recorded")
     ),
@@ -25,7 +28,7 @@ MANIFESTS: tuple[dict[str, str], ...] = (
 )
 
 
-def manifests() -> list[Any]:
+def manifests() -> list[ModelManifest]:
     """The host's `ModelManifest` of each of our models."""
     from lmms_eval.models.registry_v2 import ModelManifest
 

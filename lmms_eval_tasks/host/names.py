@@ -13,26 +13,27 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import context, registry, sample, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, needs
+from lmms_eval_tasks.host import delivery, needs
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before, given, scoring
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
     from lmms_eval_tasks.judges.verdict import Asks, Judge, Verdict
 
-Kwargs = Mapping[str, Any] | None
+Kwargs = Mapping[str, str] | None
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     kind, _, rest = name.partition("_")
     if kind == "data" and rest in registry.NAMES:
         return str(_rows(rest))
@@ -101,28 +102,28 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
     return given.text_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
 
 
-def doc_to_visual(doc: Doc) -> list[Any]:
+def doc_to_visual(doc: Doc) -> list[object]:
     """For simple models: pictures, files and sound in order."""
-    arrived.handed(arrived.request_name(doc["task"], str(doc["id"])))
+    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
     return given.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
-def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:  # noqa: ARG001
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
     """For chat models: one user turn, its parts in order."""
-    arrived.handed(arrived.request_name(doc["task"], str(doc["id"])))
+    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
     return given.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
 # --- what the reply is worth --------------------------------------------------------------------
 
 
-def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
+def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     """One reply; what cannot be read or judged stays an item with its status: nothing raises."""
     benchmark, task = _of(doc["task"])
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.log_fields(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
-    known = context.current().own(arrived.Arrived)
+    known = context.current().own(delivery.Deliveries)
     if seen := known.seen.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
     if request in known.at_limit:
@@ -138,10 +139,10 @@ def _judge(run: judge_run.JudgeSession, benchmark: Benchmark) -> Judge:  # noqa:
     return usable(lambda: before.judge_config(benchmark))
 
 
-def _handed(task: Task, doc: Doc) -> dict[str, Any]:
+def _handed(task: Task, doc: Doc) -> JsonObject:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
-        told = dict[str, Any](task.handed(doc))
+        told: JsonObject = {**task.handed(doc)}
         if told.get("media") and context.current().plan.videos_as_pictures:
             told["media"] = {**told["media"], "as": "images"}
         return told

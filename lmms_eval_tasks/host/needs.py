@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models.class_table import host_version
+from lmms_eval_tasks.models.model_capabilities import host_version
 from lmms_eval_tasks.notify import say
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COMMAND = "lmms_eval.__main__"  # there only in a run by the command line
 
 
-class Place(NamedTuple):
+class HostFeature(NamedTuple):
     """Something of lmms-eval: its module, its name there, arguments that it takes."""
 
     module: str
@@ -41,59 +41,63 @@ class Place(NamedTuple):
 _NOT_SAVED = "results that cannot be saved are not noticed"
 _SCREEN = "the first screen does not name the results file"
 PLACES = (
-    Place(
+    HostFeature(
         "lmms_eval.evaluator",
         "simple_evaluate",
         ("tasks", "task_manager", "model", "model_args", "force_simple", "limit", "offset"),
     ),
-    Place("lmms_eval.evaluator", "evaluate", ("lm",)),
+    HostFeature("lmms_eval.evaluator", "evaluate", ("lm",)),
     # Its task, and where a request says which doc it is of.
-    Place("lmms_eval.api.instance", "Instance", text="task_name"),
-    Place("lmms_eval.api.instance", "Instance.args"),
-    Place("lmms_eval.tasks", "TaskManager", ("model_name",), 0),
-    Place("lmms_eval.tasks", "TaskManager.task_index"),
-    Place("lmms_eval.tasks", "TaskManager", text='"yaml_path"'),
-    Place("lmms_eval.models", "MODEL_REGISTRY_V2.resolve", ("force_simple",), 1),
-    Place("lmms_eval.models.registry_v2", "ResolvedModel", text="class_path"),
-    Place("lmms_eval.models.registry_v2", "ResolvedModel", text="model_type"),
-    Place("lmms_eval.utils", "simple_parse_args_string", (), 1),
-    Place("lmms_eval.api.instance", "unwrap_generation_output", (), 1),
-    Place("lmms_eval.api.instance", "GenerationResult", (), 2),
-    Place("lmms_eval.api.instance", "TokenCounts", ("input_tokens", "output_tokens")),
-    Place("lmms_eval.api.task", "ConfigurableTask.process_results"),
-    Place("lmms_eval.protocol", "ChatMessages.encode_image", ("image", "cache")),
+    HostFeature("lmms_eval.api.instance", "Instance", text="task_name"),
+    HostFeature("lmms_eval.api.instance", "Instance.args"),
+    HostFeature("lmms_eval.tasks", "TaskManager", ("model_name",), 0),
+    HostFeature("lmms_eval.tasks", "TaskManager.task_index"),
+    HostFeature("lmms_eval.tasks", "TaskManager", text='"yaml_path"'),
+    HostFeature("lmms_eval.models", "MODEL_REGISTRY_V2.resolve", ("force_simple",), 1),
+    HostFeature("lmms_eval.models.registry_v2", "ResolvedModel", text="class_path"),
+    HostFeature("lmms_eval.models.registry_v2", "ResolvedModel", text="model_type"),
+    HostFeature("lmms_eval.utils", "simple_parse_args_string", (), 1),
+    HostFeature("lmms_eval.api.instance", "unwrap_generation_output", (), 1),
+    HostFeature("lmms_eval.api.instance", "GenerationResult", (), 2),
+    HostFeature("lmms_eval.api.instance", "TokenCounts", ("input_tokens", "output_tokens")),
+    HostFeature("lmms_eval.api.task", "ConfigurableTask.process_results"),
+    HostFeature("lmms_eval.protocol", "ChatMessages.encode_image", ("image", "cache")),
     *(
-        Place("lmms_eval.protocol", f"ChatMessages.{name}", lost="sound goes as a path")
+        HostFeature("lmms_eval.protocol", f"ChatMessages.{name}", lost="sound goes as a path")
         for name in ("to_openai_messages", "to_qwen3_vl_openai_messages")
     ),
     *(
-        Place("lmms_eval.tasks", f"TaskManager.{name}", lost="only a new TaskManager finds ours")
+        HostFeature(
+            "lmms_eval.tasks", f"TaskManager.{name}", lost="only a new TaskManager finds ours"
+        )
         for name in ("initialize_tasks", "all_tasks", "all_groups", "all_subtasks")
     ),
-    Place(COMMAND, "cli_evaluate", lost="a run that cannot be made ends the list"),
-    Place(COMMAND, "cli_evaluate_single", (), 1, lost="a run that cannot be made ends the list"),
-    Place(COMMAND, "utils.get_datetime_str", lost="two runs of one second share their files"),
-    Place(
+    HostFeature(COMMAND, "cli_evaluate", lost="a run that cannot be made ends the list"),
+    HostFeature(
+        COMMAND, "cli_evaluate_single", (), 1, lost="a run that cannot be made ends the list"
+    ),
+    HostFeature(COMMAND, "utils.get_datetime_str", lost="two runs of one second share their files"),
+    HostFeature(
         "lmms_eval.loggers",
         "EvaluationTracker.save_results_aggregated",
         text="Could not save ",
         lost=_NOT_SAVED,
     ),
-    Place(
+    HostFeature(
         "lmms_eval.loggers",
         "EvaluationTracker.save_results_samples",
         text="Could not save ",
         lost=_NOT_SAVED,
     ),
-    Place(
+    HostFeature(
         "lmms_eval.loggers",
         "EvaluationTracker.save_results_aggregated",
         text="_results.json",
         lost=_SCREEN,
     ),
-    Place("lmms_eval.evaluator", "simple_evaluate", text='"date"', lost=_SCREEN),
+    HostFeature("lmms_eval.evaluator", "simple_evaluate", text='"date"', lost=_SCREEN),
     # What its classes for endpoints reply where a request fails (utils/replies/refusals.py).
-    Place(
+    HostFeature(
         "lmms_eval.models.chat.openai",
         "",
         text="[LMMS_EVAL_REQUEST_FAILED",
@@ -161,7 +165,7 @@ def check_filelock() -> None:
         raise TasksError(f"{found}: pip install '{FILELOCK}'") from None
 
 
-def _lacking(place: Place) -> str:
+def _lacking(place: HostFeature) -> str:
     """What lmms-eval does not have of a place, in words; "" if it has all."""
     try:
         found, source = _found(place)
@@ -180,7 +184,7 @@ def _lacking(place: Place) -> str:
     return f"{place.name} asks for {', '.join(asked)}" if asked and alone else ""
 
 
-def _found(place: Place) -> tuple[Any, str | None]:
+def _found(place: HostFeature) -> tuple[Any, str | None]:
     """What stands in a place, and its source if a text is looked for in it and it has one."""
     if not place.name:
         spec = importlib.util.find_spec(place.module)

@@ -21,11 +21,14 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tqdm.std import tqdm
 
 from lmms_eval_tasks import context
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.models.host_types import ModelInstance
 
 # A portion ends after so many seconds or so many batches, whichever is first.
 SECONDS, PORTION = 30.0, 20
@@ -39,16 +42,16 @@ _PLACE_OF_FILE = 4  # among the positional arguments of tqdm
 class Pace:
     """What one class is handed at a time in one run."""
 
-    def __init__(self, lm: Any, run: Mapping[str, Any]) -> None:
+    def __init__(self, lm: ModelInstance, run: Mapping[str, object]) -> None:
         model = context.current().model
         arguments = model.arguments if model is not None else {}
         told = [run.get("batch_size"), *(arguments.get(name) for name in _BATCH)]
         told += [_said(lm, name) for name in _BATCH]
         batch = max([1, *(int(one) for one in map(str, told) if one.isdecimal())])
-        wanted = _said(lm, "requests_at_once")
-        self._wants = isinstance(wanted, int) and wanted > 0
+        wanted = _number(lm, "requests_at_once")
+        self._wants = wanted > 0
         # Requests that the class answers together.
-        self.at_once = wanted if self._wants else batch
+        self.at_once = wanted or batch
         # Requests that it has in flight, if it can be called for each from a thread; else 0.
         self.in_flight = _in_flight(lm)
         self._several = _works_on_several(lm)
@@ -65,20 +68,26 @@ class Pace:
         return self.at_once * int(min(max(batches, 1), PORTION))
 
 
-def _in_flight(lm: Any) -> int:
-    if isinstance(told := _said(lm, "requests_in_flight"), int) and told > 0:
-        return told
+def _in_flight(lm: ModelInstance) -> int:
+    if number := _number(lm, "requests_in_flight"):
+        return number
     client = _said(lm, "client")
     for name in ("chat", "completions", "create"):
         client = _said(client, name)
     numbers = (_said(lm, name) for name in _IN_FLIGHT)
-    number = next((one for one in numbers if isinstance(one, int)), None)
+    most = next((one for one in numbers if isinstance(one, int)), None)
     # One that finds its own number needs many requests for it; tools end with a call.
     own = _said(lm, "adaptive_concurrency") or _said(lm, "mcp_client") is not None
-    return 0 if client is None or number is None or own else max(1, number)
+    return 0 if client is None or most is None or own else max(1, most)
 
 
-def _said(owner: Any, name: str) -> Any:
+def _number(owner: object, name: str) -> int:
+    """An attribute that is a number above 0; else 0."""
+    number = _said(owner, name)
+    return number if isinstance(number, int) and number > 0 else 0
+
+
+def _said(owner: object, name: str) -> object:
     """An attribute of somebody's class; None if there is none, or reading it fails."""
     try:
         return getattr(owner, name, None)
@@ -86,7 +95,7 @@ def _said(owner: Any, name: str) -> Any:
         return None
 
 
-def _works_on_several(lm: Any) -> bool:
+def _works_on_several(lm: ModelInstance) -> bool:
     try:
         source = inspect.getsource(type(lm).generate_until)
     except (OSError, TypeError):  # nobody can see it
@@ -95,7 +104,7 @@ def _works_on_several(lm: Any) -> bool:
 
 
 @contextmanager
-def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[Any]]:
+def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[None]]:
     """A bar over all of a run's requests, and within it no other: classes show one for each call.
 
     The others are written nowhere, and count all the same: vLLM divides by the time that its own
@@ -112,7 +121,7 @@ def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[Any]]:
         tqdm(total=total, initial=done, desc="Model Responding", disable=silent) as bar,
     ):
 
-        def hidden(self: Any, *args: Any, **kwargs: Any) -> None:
+        def hidden(self: tqdm[None], *args: object, **kwargs: object) -> None:
             given = kwargs if len(args) > _PLACE_OF_FILE else {**kwargs, "file": nowhere}
             plain(self, *args, **given)
 

@@ -26,7 +26,12 @@ import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+    from lmms_eval_tasks.models.host_types import Arguments, Function
 
 _MARK = "_lmms_eval_tasks"
 WRONG = 2  # exit code of a command some of whose runs could not be made
@@ -35,7 +40,7 @@ Act = Callable[[ModuleType], None]
 Failed = Callable[[str, Exception], None]
 
 
-def register() -> list[Any]:
+def register() -> list[object]:
     """Entry point of lmms-eval's model registry: arranges the hook, returns our models.
 
     Returns:
@@ -114,7 +119,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self, name: str, act: Act, failed: Failed) -> None:
         self.name, self.act, self._failed = name, act, failed
 
-    def find_spec(self, fullname: str, *_: Any) -> Any:
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         if fullname != self.name:
             return None
         sys.meta_path.remove(self)
@@ -138,7 +143,7 @@ def _unfinished(defines: str, act: Act, failed: Failed) -> type[ModuleType]:
     """
 
     class Unfinished(ModuleType):
-        def __getattribute__(self, attribute: str) -> Any:
+        def __getattribute__(self, attribute: str) -> object:
             plain = super().__getattribute__
             if attribute == defines and defines in plain("__dict__"):
                 self.__class__ = ModuleType  # type: ignore[assignment]
@@ -166,7 +171,7 @@ def _guard_command(module: ModuleType) -> None:
     module.cli_evaluate = commanded(module)  # type: ignore[attr-defined]
 
 
-def guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(evaluate: Function) -> Function:
     """lmms-eval's `simple_evaluate`, which makes runs with tasks of ours in our way.
 
     For other tasks it is lmms-eval's own, with its arguments as they came.
@@ -176,7 +181,7 @@ def guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(evaluate)
 
     @functools.wraps(evaluate)
-    def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
+    def simple_evaluate(*args: object, **kwargs: object) -> object:
         try:
             bound = signature.bind(*args, **kwargs)
             tasks = _ours(bound.arguments)
@@ -191,7 +196,7 @@ def guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     return simple_evaluate
 
 
-def _ours(given: dict[str, Any]) -> list[str]:
+def _ours(given: Arguments) -> list[str]:
     """Our tasks among those of a run; a task manager is made where its name alone does not tell."""
     from lmms_eval_tasks.host import discovery
 
@@ -223,17 +228,17 @@ def _evaluation() -> ModuleType:
     return evaluation
 
 
-def commanded(module: ModuleType) -> Callable[..., Any]:
+def commanded(module: ModuleType) -> Function:
     """lmms-eval's `cli_evaluate`, which goes on after a run of ours that cannot be made.
 
     By itself it prints a traceback and exits with 0.
     """
-    evaluate_all: Callable[..., Any] = module.cli_evaluate
+    evaluate_all: Function = module.cli_evaluate
     if getattr(evaluate_all, _MARK, False):
         return evaluate_all
 
     @functools.wraps(evaluate_all)
-    def cli_evaluate(*args: Any, **kwargs: Any) -> Any:
+    def cli_evaluate(*args: object, **kwargs: object) -> object:
         wrong: list[str] = []
         evaluate = getattr(module, "cli_evaluate_single", None)
         if evaluate is None:  # told by needs.py
@@ -251,11 +256,11 @@ def commanded(module: ModuleType) -> Callable[..., Any]:
     return cli_evaluate
 
 
-def _told(evaluate: Callable[..., Any], wrong: list[str]) -> Callable[..., Any]:
+def _told(evaluate: Function, wrong: list[str]) -> Function:
     """`cli_evaluate_single`, whose errors of ours are one line each, and kept in `wrong`."""
 
     @functools.wraps(evaluate)
-    def cli_evaluate_single(*args: Any, **kwargs: Any) -> Any:
+    def cli_evaluate_single(*args: object, **kwargs: object) -> object:
         try:
             return evaluate(*args, **kwargs)
         except Exception as error:

@@ -10,18 +10,20 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.models.host_types import ModelInstance
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PretrainedConfig
 
 # Families (packages of transformers.models) whose own rule is known to be that one. It was read in
 # their functions in transformers before 5.3, in vLLM's, and in the processor of ERNIE's authors.
@@ -30,6 +32,16 @@ FAMILIES = frozenset({"qwen2_vl", "qwen2_5_vl", "ernie4_5_vl_moe", "paddleocr_vl
 _GROUPS, _SIDE, _SECONDS = 16, 4, 2.0
 _VIDEO = 2  # in `mm_token_type_ids`; 0 is text, 1 an image
 _TEXT_TOKEN, _START_TOKEN, _VIDEO_TOKEN = -1, -2, -3  # where the config names none
+
+
+_Positions: TypeAlias = Callable[..., "tuple[Tensor, Tensor]"]
+
+
+class Positioned(Protocol):
+    """A module of transformers that computes the positions of its tokens."""
+
+    config: PretrainedConfig
+    get_rope_index: _Positions
 
 
 class Start(NamedTuple):
@@ -62,7 +74,7 @@ class Start(NamedTuple):
         )
 
 
-def start(model: Any) -> Start | None:
+def start(model: Positioned) -> Start | None:
     """Compute where a model puts the text behind a video of 32 frames.
 
     Args:
@@ -98,7 +110,10 @@ def _frame_by_frame(video: int) -> list[int]:
 
 
 def _probed(
-    model: Any, takes: Any, vision: Any, layout: Callable[[int], list[int]]
+    model: Positioned,
+    takes: Collection[str],
+    vision: PretrainedConfig,
+    layout: Callable[[int], list[int]],
 ) -> tuple[Tensor, Tensor]:
     """Positions of the probe's tokens (axes x tokens), and which of these are the video's."""
     import torch
@@ -124,7 +139,7 @@ def _probed(
     return positions[:, 0], is_video[0]
 
 
-def _family(model: Any) -> str:
+def _family(model: Positioned) -> str:
     """The package of transformers.models whose function a model computes positions with."""
     module = str(getattr(model.get_rope_index, "__module__", ""))
     before, _, name = module.partition("transformers.models.")
@@ -135,7 +150,7 @@ def _family(model: Any) -> str:
 
 
 @contextmanager
-def right(lm: Any) -> Iterator[list[Condition]]:
+def right(lm: ModelInstance) -> Iterator[list[Condition]]:
     """Within it a model of lmms-eval has the text behind a video at its largest position plus one.
 
     `--model-positions installed` leaves it as it is, as is a family whose own rule is not known.
@@ -171,7 +186,7 @@ def _condition(found: Start) -> Condition:
     return Condition(Kind.MENDED if is_put_right(found) else Kind.POSITIONS, told(found))
 
 
-def models_of(lm: Any) -> Sequence[Any]:
+def models_of(lm: ModelInstance) -> Sequence[Positioned]:
     """The modules of a model of lmms-eval that compute such positions, each once."""
     from torch.nn import Module
 
@@ -180,7 +195,7 @@ def models_of(lm: Any) -> Sequence[Any]:
     return list(dict.fromkeys(one for one in modules if hasattr(one, "get_rope_index")))
 
 
-def behind_videos(positions_of: Callable[..., Any]) -> Callable[..., Any]:
+def behind_videos(positions_of: _Positions) -> _Positions:
     """`get_rope_index` by the rule: what comes behind a video starts at its largest position + 1.
 
     Where it does so by itself the result is the same, bit for bit.
@@ -188,7 +203,7 @@ def behind_videos(positions_of: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(positions_of)
 
     @functools.wraps(positions_of)
-    def get_rope_index(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    def get_rope_index(*args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
         given = signature.bind(*args, **kwargs).arguments
         positions, deltas = positions_of(*args, **kwargs)
         return moved(positions, deltas, given["mm_token_type_ids"], given.get("attention_mask"))

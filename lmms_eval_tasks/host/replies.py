@@ -22,21 +22,31 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, cut_replies, endpoints, positions
+from lmms_eval_tasks.host import cut_replies, delivery, endpoints, positions
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.host.pace import Pace, one_bar
+from lmms_eval_tasks.models.host_types import (
+    Arguments,
+    Doc,
+    ModelInstance,
+    ModelRequest,
+    Reply,
+    TokenCounts,
+)
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.report.invalid import Answered, Lengths
+from lmms_eval_tasks.report.invalid import Lengths, Throughput
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.conditions import Condition, Kind
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 if TYPE_CHECKING:
+    from loguru import Message, Record
     from tqdm.std import tqdm
 
 # What else decides on replies: of the environment, and of the host's arguments.
@@ -50,37 +60,37 @@ class RequestsFailedError(TasksError):
     """The model's endpoint or class fails every request: going on would only spend time."""
 
 
-class Known(NamedTuple):
+class RunFacts(NamedTuple):
     """What is known of a run's replies beside their texts, filled as it goes."""
 
     lengths: dict[str, Lengths]  # of each of our tasks' replies
     conditions: list[Condition]  # that the model is run under
-    answered: Answered
+    answered: Throughput
 
 
 @contextmanager
-def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
+def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
     """Within it the host's models are asked through us in a `run` of its `simple_evaluate`."""
     from lmms_eval import evaluator
 
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
-    asked: list[_Asked] = []
-    known = Known({}, [], Answered())
+    asked: list[_RequestRunner] = []
+    known = RunFacts({}, [], Throughput())
     here = threading.get_ident()
 
     @functools.wraps(evaluate)
-    def through_us(*args: Any, **kwargs: Any) -> Any:
+    def through_us(*args: object, **kwargs: object) -> object:
         if threading.get_ident() != here:  # somebody else's run beside this one
             return evaluate(*args, **kwargs)
         lm = signature.bind(*args, **kwargs).arguments["lm"]
         own = {name: vars(lm)[name] for name in vars(lm).keys() & {"generate_until"}}
         with positions.right(lm) as found:
             known.conditions.extend([*found, *endpoints.conditions(lm)])
-            asked.append(_Asked(lm, run, tasks, known))
+            asked.append(_RequestRunner(lm, run, tasks, known))
             lm.generate_until = asked[-1].generate_until
             try:
-                with arrived.counted():
+                with delivery.counted():
                     return evaluate(*args, **kwargs)
             finally:
                 del lm.generate_until
@@ -110,18 +120,20 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
 class _Call(NamedTuple):
     """One call of a class's `generate_until` by lmms-eval."""
 
-    requests: Sequence[Any]
-    replies: list[Any]  # in the order of the requests; None where there is none yet
+    requests: Sequence[ModelRequest]
+    replies: list[Reply]  # in the order of the requests; None where there is none yet
     # By the place of a request of ours: its doc's id, and what its reply is kept under.
     ids: Mapping[int, str]
     keys: Mapping[int, str]
-    bar: tqdm[Any]
+    bar: tqdm[None]
 
 
-class _Asked:
+class _RequestRunner:
     """One model's requests in one run."""
 
-    def __init__(self, lm: Any, run: Mapping[str, Any], tasks: Sequence[str], known: Known) -> None:
+    def __init__(
+        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], known: RunFacts
+    ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
         self._lengths, self._said = known.lengths, known.answered
         self._reads = not cut_replies.has_processor(lm)
@@ -136,13 +148,13 @@ class _Asked:
         mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
         self.kept = Kept(_identity(run, lm, mended), tasks, self._rank)
 
-    def _generate(self, requests: list[Any]) -> list[Any]:
+    def _generate(self, requests: list[ModelRequest]) -> list[Reply]:
         """What the class replies; of a reply without content some return None."""
         return ["" if reply is None else reply for reply in self._plain(requests)]
 
-    def generate_until(self, requests: list[Any]) -> list[Any]:
+    def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
         """The host's call: replies in the order of the requests."""
-        replies: list[Any] = [None] * len(requests)
+        replies: list[Reply] = [None] * len(requests)
         own = [place for place, one in enumerate(requests) if one.task_name in self._tasks]
         others = [place for place, one in enumerate(requests) if one.task_name not in self._tasks]
         if others:
@@ -199,7 +211,7 @@ class _Asked:
             asked = [call.requests[place] for place in now]
             expected = [self._expected(call, place) for place in now]
             begun = time.monotonic()
-            with arrived.watching(expected, self._reads) as seen:
+            with delivery.watching(expected, self._reads) as seen:
                 found = self._replies(asked, [one.name for one in expected])
             for place, one, reply in zip(now, expected, found, strict=True):
                 self._take(call, place, reply, seen.get(one.name))
@@ -209,10 +221,10 @@ class _Asked:
     def _ask_side_by_side(self, call: _Call, places: Sequence[int]) -> None:
         """Ask each request by itself, as many at a time as the class would have in flight."""
         waiting = iter(places)
-        asking: dict[Future[Any], tuple[int, str]] = {}  # its place and name
-        done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        asking: dict[Future[Reply], tuple[int, str]] = {}  # its place and name
+        done: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
         pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
-        with endpoints.in_context(), arrived.watching((), self._reads):
+        with endpoints.in_context(), delivery.watching((), self._reads):
             try:
                 while True:
                     most = self._pace.in_flight
@@ -220,7 +232,7 @@ class _Asked:
                         most = min(most, self._stop_after or most)
                     while len(asking) < most and (place := next(waiting, None)) is not None:
                         expected = self._expected(call, place)
-                        arrived.expect(expected)
+                        delivery.expect(expected)
                         one = pool.submit(self._alone, call.requests[place], expected.name)
                         asking[one] = place, expected.name
                         one.add_done_callback(done.put)
@@ -228,14 +240,16 @@ class _Asked:
                         break
                     one = done.get()
                     place, name = asking.pop(one)
-                    self._take(call, place, one.result(), arrived.settled(name))
+                    self._take(call, place, one.result(), delivery.settled(name))
                     if self._stopped_by:  # those on their way are kept
                         waiting = iter(())
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
         self._check_failures(call)
 
-    def _take(self, call: _Call, place: int, reply: Any, seen: arrived.Seen | None) -> None:
+    def _take(
+        self, call: _Call, place: int, reply: Reply, seen: delivery.DeliveredMedia | None
+    ) -> None:
         """A reply has come: keep it, unless it tells of a failure."""
         call.bar.update()
         request = call.requests[place]
@@ -270,7 +284,7 @@ class _Asked:
                 "goes on whatever fails)"
             )
 
-    def _replies(self, requests: list[Any], names: Sequence[str]) -> list[Any]:
+    def _replies(self, requests: list[ModelRequest], names: Sequence[str]) -> list[Reply]:
         """One for each request; a failure that the class hides stands in its reply's place."""
         if not self._one_by_one:
             with self._errors.of() as errors:
@@ -284,10 +298,10 @@ class _Asked:
             )
         return [self._alone(one, name) for one, name in zip(requests, names, strict=True)]
 
-    def _alone(self, request: Any, name: str) -> Any:
+    def _alone(self, request: ModelRequest, name: str) -> Reply:
         """The reply to a request that no other request's fate hangs on."""
         found, why = [], ""
-        with arrived.asking(name), self._errors.of(name) as errors:
+        with delivery.asking(name), self._errors.of(name) as errors:
             try:
                 found = self._generate([request])
                 why = f"the model's class gave {len(found)} replies to one request"
@@ -299,7 +313,7 @@ class _Asked:
             return _or_lost(found, errors)[0]
         return refusals.model_error(errors[-1] if errors else why)
 
-    def _finish(self, asked: Mapping[int, tuple[Any, str]], replies: list[Any]) -> None:
+    def _finish(self, asked: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]) -> None:
         """Count the tokens of our replies, and write the tag that stood in the prompt."""
         texts: dict[int, str] = {}
         for place, (request, name) in asked.items():
@@ -313,7 +327,7 @@ class _Asked:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
-                    at_limit = context.current().own(arrived.Arrived).at_limit
+                    at_limit = context.current().own(delivery.Deliveries).at_limit
                     at_limit[request.task_name, name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
@@ -324,11 +338,12 @@ class _Asked:
                     _, counts = _unwrapped(replies[place])
                     replies[place] = GenerationResult(cut_replies.OPENED + text, counts)
 
-    def _doc(self, request: Any) -> Any:
+    def _doc(self, request: ModelRequest) -> Doc:
         *_, doc_id, name, split = request.args
-        return self._lm.task_dict[name][split][doc_id]
+        doc: Doc = self._lm.task_dict[name][split][doc_id]
+        return doc
 
-    def _known(self, request: Any) -> tuple[str, str]:
+    def _known(self, request: ModelRequest) -> tuple[str, str]:
         """The id of a request's doc, and what decides on the reply, hashed.
 
         Beside the model that is the doc, its text, its media, the sampling.
@@ -336,27 +351,27 @@ class _Asked:
         name, doc = request.task_name, self._doc(request)
         task = registry.of(name).tasks[name]
         request.doc = task.keep(doc)  # for `doc_hash`: the host hashes it, and leaves it empty
-        shown: list[Any] = []
+        shown: list[object] = []
         # Where it cannot be told the request fails for the same reason, or is not asked.
         with contextlib.suppress(TasksError, OSError):
             shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
         told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
         return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
 
-    def _expected(self, call: _Call, place: int) -> arrived.Expected:
+    def _expected(self, call: _Call, place: int) -> delivery.Expected:
         """A request, for counting what of it arrives."""
         request = call.requests[place]
-        name = arrived.request_name(request.task_name, call.ids[place])
-        return arrived.Expected(name, functools.partial(self._shown, request))
+        name = delivery.request_name(request.task_name, call.ids[place])
+        return delivery.Expected(name, functools.partial(self._shown, request))
 
-    def _shown(self, request: Any) -> arrived.Shown:
+    def _shown(self, request: ModelRequest) -> delivery.RequestContent:
         task = registry.of(request.task_name).tasks[request.task_name]
         parts = task.prompt(self._doc(request))
         model, kinds = context.current().model, [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
             texts = [part.given for part in parts if part.kind == "text"]
-        return arrived.Shown("".join(texts), kinds.count("video"), kinds.count("image"))
+        return delivery.RequestContent("".join(texts), kinds.count("video"), kinds.count("image"))
 
 
 def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
@@ -385,7 +400,7 @@ def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[i
     return made
 
 
-def _or_lost(found: Sequence[Any], errors: Sequence[str]) -> list[Any]:
+def _or_lost(found: Sequence[Reply], errors: Sequence[str]) -> list[Reply]:
     """The replies; empty ones are failures if their class logged more errors than they tell.
 
     Each gets its own error if there is one for each, else the last.
@@ -400,18 +415,18 @@ def _or_lost(found: Sequence[Any], errors: Sequence[str]) -> list[Any]:
     return made
 
 
-def _sampling(request: Any) -> dict[str, Any]:
+def _sampling(request: ModelRequest) -> JsonObject:
     """The generation arguments of a request."""
     return next((one for one in request.args if isinstance(one, dict)), {})
 
 
-def _identity(run: Mapping[str, Any], lm: Any, mended: Sequence[str]) -> str:
+def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
     """The model in words: whose replies they are. Of an object nothing is known but itself.
 
     A model that is `mended` replies otherwise than one as installed.
     """
     if (model := context.current().model) is None:
-        named: list[Any] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
+        named: list[object] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
     else:
         told = model.arguments.items()
         free = getattr(lm, "of_memory", ())
@@ -424,7 +439,7 @@ def _identity(run: Mapping[str, Any], lm: Any, mended: Sequence[str]) -> str:
     return json.dumps(named, sort_keys=True, default=str)
 
 
-def _unwrapped(reply: Any) -> tuple[str | None, Any]:
+def _unwrapped(reply: Reply) -> tuple[str | None, TokenCounts | None]:
     """The text of what a class returned, and its counts of tokens if it told them."""
     from lmms_eval.api.instance import unwrap_generation_output
 
@@ -432,7 +447,7 @@ def _unwrapped(reply: Any) -> tuple[str | None, Any]:
     return text if isinstance(text, str) else None, counts
 
 
-def _counted(text: str, tokens: object) -> Any:
+def _counted(text: str, tokens: object) -> Reply:
     """A kept reply as a class returns it that counts tokens; the text alone if nobody did."""
     from lmms_eval.api.instance import GenerationResult, TokenCounts
 
@@ -447,13 +462,13 @@ def _failed(text: str | None) -> str | None:
     return " ".join(text.split())[:300].rstrip(".")
 
 
-def _remember(request: Any, name: str, told: Mapping[str, Any] | None) -> None:
+def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
     """What reached the model of a doc with this name."""
     if told is not None:
-        context.current().own(arrived.Arrived).seen[request.task_name, name] = told
+        context.current().own(delivery.Deliveries).seen[request.task_name, name] = told
 
 
-def _is_of_a_model(record: Any) -> bool:
+def _is_of_a_model(record: Record) -> bool:
     return (record["name"] or "").startswith("lmms_eval.models")
 
 
@@ -465,7 +480,7 @@ class _Errors:
 
     def hear(self, text: str) -> None:
         """Tell all who want it, in the thread that logs."""
-        asked = arrived.ASKED.get()
+        asked = delivery.ASKED.get()
         for name, found in list(self._listeners.values()):
             if not name or asked in (name, ""):
                 found.append(text)
@@ -498,12 +513,12 @@ def audible(*mute: str) -> Iterator[None]:
 
 @contextmanager
 def logged(
-    level: str, wanted: Callable[[Any], bool], hear: Callable[[str], object]
+    level: str, wanted: Callable[[Record], bool], hear: Callable[[str], object]
 ) -> Iterator[None]:
     """What the host logs within goes to `hear`: it goes on after trouble, and tells nobody else."""
     from loguru import logger
 
-    def tell(message: Any) -> None:
+    def tell(message: Message) -> None:
         hear(" ".join(message.record["message"].split())[:300])
 
     sink = logger.add(tell, level=level, filter=wanted)

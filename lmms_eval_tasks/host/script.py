@@ -21,14 +21,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
+from lmms_eval_tasks.models.host_types import CommandArguments, Function, Results
 from lmms_eval_tasks.notify import UNSEEN, say, table_console
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
+
+if TYPE_CHECKING:
+    from loguru import Record
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
 
@@ -57,7 +61,7 @@ def _run(arguments: list[str]) -> None:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
         sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
-    code: Any = None
+    code: str | int | None = None
     try:
         host()
     except interrupts.InterruptedRunError:  # which has said what is kept
@@ -128,9 +132,10 @@ def _unwatched(name: str, error: Exception) -> None:
 def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     """Wrap the host's `cli_evaluate_single`, whose exceptions the host swallows."""
     evaluate = module.cli_evaluate_single
+    plain: Function = print
 
     @functools.wraps(evaluate)
-    def cli_evaluate_single(args: Any = None) -> Any:
+    def cli_evaluate_single(args: CommandArguments) -> object:
         from lmms_eval_tasks.host import kept_replies, replies
 
         unsaid = {"output_path": None, "tasks": "", "log_samples": False}
@@ -170,20 +175,20 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             outcome.failed = True
             raise
 
-    def shown(*args: Any, **kwargs: Any) -> None:
+    def shown(*args: object, **kwargs: object) -> None:
         """What the host prints after its runs."""
         if outcome.runs:
             outcome.printed += map(str, args)
             wanted = settings.value(settings.TABLES)
             if wanted != "all" and all(_all_ours(results) for results, *_ in outcome.runs):
                 return
-        print(*args, **kwargs)
+        plain(*args, **kwargs)
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
     module.print = shown  # type: ignore[attr-defined]
 
 
-def _settle_tasks(args: Any, tasks: str | None) -> None:
+def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
     """Have the host find our tasks and take names for names; a TasksError for a wrong name."""
     from lmms_eval.tasks import TaskManager
 
@@ -211,7 +216,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
     taken: list[Path] = []
 
     @functools.wraps(second)
-    def own(*args: Any, **kwargs: Any) -> Any:
+    def own(*args: object, **kwargs: object) -> object:
         while True:
             named = second(*args, **kwargs)
             claim = Path(output_path, f".{named}.run".replace(":", "-"))
@@ -234,7 +239,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
             claim.unlink(missing_ok=True)
 
 
-def _is_of_saving(record: Any) -> bool:
+def _is_of_saving(record: Record) -> bool:
     return (record["name"] or "").endswith("evaluation_tracker")
 
 
@@ -249,14 +254,14 @@ def _not_saved(logged: Sequence[str]) -> str:
     return ""
 
 
-def _all_ours(results: dict[str, Any]) -> bool:
+def _all_ours(results: Results) -> bool:
     """Whether our section tells of all of a run's tasks: the host may have one of such a name."""
     sections = [own for own in results["lmms_eval_tasks"].values() if isinstance(own, dict)]
     told = {task for own in sections for task in own.get("details", ())}
     return told.issuperset(results["configs"])
 
 
-def _show(results: dict[str, Any], printed: Sequence[str], output_path: str | None) -> bool:
+def _show(results: Results, printed: Sequence[str], output_path: str | None) -> bool:
     """Print a run's first screen, and write all of its tables; True if it is invalid."""
     from rich.console import Console
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from lmms_eval_tasks.maia import judge
-from lmms_eval_tasks.models.players import UNKNOWN, Chance, Played
+from lmms_eval_tasks.models.fake_replies import UNKNOWN, Chance, Played
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip, Tone
 

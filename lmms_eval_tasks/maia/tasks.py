@@ -46,8 +46,8 @@ from lmms_eval_tasks.maia.items import (
 )
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.maia.settings import MAIA
-from lmms_eval_tasks.media import clips, recipes
-from lmms_eval_tasks.models.players import read_lm_pairs
+from lmms_eval_tasks.media import clip_specs, clips
+from lmms_eval_tasks.models.fake_replies import read_lm_pairs
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition
@@ -141,27 +141,27 @@ def _fitted(picture: Image) -> Image:
     return picture.resize((width, height), Resampling.BICUBIC) if share < 1 else picture
 
 
-def media_of(doc: MaiaDoc) -> recipes.Media:
+def media_of(doc: MaiaDoc) -> clip_specs.ClipFile:
     """The clip or image of a doc, made once per video and setting; else MediaError."""
     return _made(*_recipe_of(doc))
 
 
-def _recipe_of(doc: MaiaDoc) -> tuple[str, recipes.Recipe]:
+def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.ClipSpec]:
     """The video's file, and what is made of it in one of the paper's three settings (4.3, 4.4)."""
     setting, still = doc["setting"], data.still()
     if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
-        recipe = recipes.Recipe("first_frame", n_frames=1, still=still)
+        recipe = clip_specs.ClipSpec("first_frame", n_frames=1, still=still)
     else:
         kind: Literal["uniform", "black"] = "black" if setting == "black" else "uniform"
-        recipe = recipes.Recipe(kind, n_frames=doc["n_frames"])
+        recipe = clip_specs.ClipSpec(kind, n_frames=doc["n_frames"])
     return doc["video_path"], recipe
 
 
-_made = functools.lru_cache(maxsize=4096)(recipes.make)
+_made = functools.lru_cache(maxsize=4096)(clip_specs.make)
 
 
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
-def _taken(path: str, recipe: recipes.Recipe) -> tuple[Image, ...]:
+def _taken(path: str, recipe: clip_specs.ClipSpec) -> tuple[Image, ...]:
     return tuple(map(_fitted, clips.images(_made(path, recipe))))
 
 

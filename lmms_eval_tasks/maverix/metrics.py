@@ -71,7 +71,7 @@ def _silent_elsewhere(mode: str) -> Metric[AnyItem]:
     return _count(
         f"n_sound_missing_{mode}",
         lambda item: item["hears"][mode] in WITHOUT,
-        lambda item: item["mode"] != mode,
+        lambda item: item.get("mode") != mode,
     )
 
 

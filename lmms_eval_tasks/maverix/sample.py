@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, N_OPTIONS, SPLITS
-from lmms_eval_tasks.models.players import Chance, Played
+from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip
 from lmms_eval_tasks.utils.media import second_code

@@ -47,7 +47,7 @@ from lmms_eval_tasks.maverix.items import (
 )
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.media import segments
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -92,13 +92,17 @@ def _shown(doc: MaverixDoc) -> list[Part]:
 
     def alone() -> list[object]:
         path, rate = made("sound"), sounds.RATE
-        wants = class_table.sound_form(context.current().model) == "samples"
+        wants = model_capabilities.sound_form(context.current().model) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
         functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
     )
-    if mode.picture and mode.sound and class_table.sound_form(context.current().model) == "track":
+    if (
+        mode.picture
+        and mode.sound
+        and model_capabilities.sound_form(context.current().model) == "track"
+    ):
         return [Part("video", both)]
     if mode.picture and mode.sound:
         return [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
@@ -126,7 +130,7 @@ _PARTS: dict[str, set[str]] = {
 task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
-def media_of(doc: MaverixDoc) -> segments.Segment:
+def media_of(doc: MaverixDoc) -> segments.CutSegment:
     """The doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
     return cut(doc["video_path"], doc["start"], doc["end"])
 
@@ -158,7 +162,7 @@ def handed(doc: MaverixDoc) -> MaverixHanded:
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
-    hears = class_table.hears(context.current().model)
+    hears = model_capabilities.hears(context.current().model)
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
@@ -384,7 +388,9 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = class_table.heard(context.current().model, TASKS[raising[0]].mode.picture)[1]
+            why = model_capabilities.heard(context.current().model, TASKS[raising[0]].mode.picture)[
+                1
+            ]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in data.silent(loaded, names):
             say(f"MAVERIX: {line}")
@@ -394,7 +400,7 @@ class Maverix(Benchmark):
         # `hears`: also of modes that were not run, since S may stand in for A.
         section, left_out = super().describe(ran)
         section["sound"] = _sound(ran.names)
-        section["hears"] = class_table.hears(context.current().model)
+        section["hears"] = model_capabilities.hears(context.current().model)
         release: files.MaverixRelease | None = ran.loaded.release if ran.loaded else None
         is_released = settings.is_sample() or (release is not None and release.released)
         conditions = [] if is_released else [Condition(Kind.NOTE, data.OUR_SCHEMA)]
@@ -410,7 +416,7 @@ class Maverix(Benchmark):
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):
-            why = class_table.heard(context.current().model, TASKS[name].mode.picture)[1]
+            why = model_capabilities.heard(context.current().model, TASKS[name].mode.picture)[1]
             conditions += [Condition(Kind.SOUND, why, (name,))] if why else []
         return section, conditions
 
@@ -419,7 +425,7 @@ def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
     return {
-        name: class_table.heard(context.current().model, mode.picture)[0]
+        name: model_capabilities.heard(context.current().model, mode.picture)[0]
         for name, mode in modes.items()
         if mode.sound
     }

@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import CacheError, MediaError
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.media import worker
 
 # Seconds: a whole film that has to be encoded takes an hour; a hanging decoder ends some time.
@@ -29,12 +29,12 @@ _PIECES, _PIECE = 64, 2**16  # of a larger one: how many, and bytes of each
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """Files by their endings, what they were made from, and what their maker told of them."""
 
     source: str
     paths: dict[str, str]
-    facts: dict[str, Any]
+    facts: JsonObject
 
 
 def kept(
@@ -47,8 +47,8 @@ def kept(
     folder: str = "media",
     time_limit: float | None = None,
     identity: str = "",
-    **arguments: Any,
-) -> Entry:
+    **arguments: Json,
+) -> CacheEntry:
     """What a worker makes of a video, made once for all threads and processes.
 
     Args:
@@ -87,13 +87,13 @@ def kept(
             f"set {settings.CACHE} to another folder"
         ) from error
     paths = {ending: str(place / f"{name}{ending}") for ending in note["sizes"]}
-    return Entry(str(video), paths, note["facts"])
+    return CacheEntry(str(video), paths, note["facts"])
 
 
-def _load(folder: Path, name: str) -> dict[str, Any] | None:
+def _load(folder: Path, name: str) -> JsonObject | None:
     """The note of an entry whose files all are as noted; else None: it is made again."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        note: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        note: JsonObject = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         known = note.get("contents", {})  # earlier versions noted none
         for ending, size in note["sizes"].items():
             file = folder / f"{name}{ending}"
@@ -108,7 +108,7 @@ def _load(folder: Path, name: str) -> dict[str, Any] | None:
     return None
 
 
-def _make(folder: Path, name: str, time_limit: float, job: Callable[..., Any]) -> dict[str, Any]:
+def _make(folder: Path, name: str, time_limit: float, job: Callable[..., JsonObject]) -> JsonObject:
     for left in folder.glob(f".{name}.*"):  # by a maker that was killed
         if time.time() - left.stat().st_mtime > 2 * time_limit:
             shutil.rmtree(left, ignore_errors=True)

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.media import recipes, segments, video_checks
+from lmms_eval_tasks.media import clip_specs, segments, video_checks
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.media import video
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Doc = Mapping[str, Any]
+Doc = Mapping[str, Json]
 
 
 @functools.lru_cache(maxsize=4096)
 def make(
     path: str, start: float | None, end: float | None, n_frames: int
-) -> tuple[segments.Segment | recipes.Media, dict[str, Any]]:
+) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str, object]]:
     """The clip of a window, from the cache if it is there, and what the log tells of it.
 
     Args:
@@ -35,7 +36,7 @@ def make(
     Raises:
         MediaError: it cannot be read or has no such window.
     """
-    made: segments.Segment | recipes.Media
+    made: segments.CutSegment | clip_specs.ClipFile
     if n_frames and start is None and end is None:
         # Of a whole movie no copy is needed to take frames from it.
         source, first, last = path, 0.0, video_checks.probe(path).duration
@@ -43,7 +44,10 @@ def make(
         made = segments.segment(path, start, end, sound=False)
         source, first, last, duration = made.video, made.start, made.end, made.duration
     if n_frames:
-        made, duration = recipes.make(source, recipes.Recipe("uniform", n_frames)), last - first
+        made, duration = (
+            clip_specs.make(source, clip_specs.ClipSpec("uniform", n_frames)),
+            last - first,
+        )
     return made, {
         "kind": "frames" if n_frames else "video",
         "start": first,
@@ -62,10 +66,10 @@ def visuals(doc: Doc) -> list[str] | list[Image]:
         MediaError: the video cannot be read or has no such window; the message names it.
     """
     made, _ = _made(doc)
-    return [made.video] if isinstance(made, segments.Segment) else images(made)
+    return [made.video] if isinstance(made, segments.CutSegment) else images(made)
 
 
-def log(doc: Doc) -> dict[str, Any]:
+def log(doc: Doc) -> dict[str, object]:
     """What was handed over, in plain types.
 
     `kind` is video (a file: the model's class takes frames from its `n_frames`) or frames (that
@@ -77,7 +81,7 @@ def log(doc: Doc) -> dict[str, Any]:
     return dict(_made(doc)[1])
 
 
-def _made(doc: Doc) -> tuple[segments.Segment | recipes.Media, dict[str, Any]]:
+def _made(doc: Doc) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str, object]]:
     try:
         return make(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
     except MediaError as error:
@@ -88,7 +92,7 @@ def _made(doc: Doc) -> tuple[segments.Segment | recipes.Media, dict[str, Any]]:
         ) from None
 
 
-def images(made: recipes.Media) -> list[Image]:
+def images(made: clip_specs.ClipFile) -> list[Image]:
     """All frames of a clip or an image in order, RGB, with the colours that readers of it see.
 
     Decoded in this process: the file is one of ours, not the user's.

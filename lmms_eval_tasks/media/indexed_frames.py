@@ -16,13 +16,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import cache
 from lmms_eval_tasks.utils.media import video
 
 if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
     from PIL.Image import Image
 
 # Raise when a made file can change for the same source, indices and size.
@@ -30,7 +31,7 @@ _VERSION = 3
 
 
 @dataclass(frozen=True)
-class Frames:
+class FrameArchive:
     """Pictures of a video's frames, in the cache; sizes in pixels, upright.
 
     path: a zip of JPEG files (quality 95, 4:4:4).
@@ -71,7 +72,7 @@ class Frames:
         return found
 
 
-def frames(source: str | Path, indices: Sequence[int], size: int) -> Frames:
+def frames(source: str | Path, indices: Sequence[int], size: int) -> FrameArchive:
     """The frames of `source` at `indices`, from the cache if they are there.
 
     Args:
@@ -90,7 +91,7 @@ def frames(source: str | Path, indices: Sequence[int], size: int) -> Frames:
         raise ValueError("expected ascending indices of frames from 0, and a size of 1 or more")
     name, work = f"frames-{len(asked)}-{size}", (__name__, "write")
     entry = cache.kept(source, name, _VERSION, work, indices=asked, size=size)
-    return Frames(path=entry.paths[".zip"], source=entry.source, indices=asked, **entry.facts)
+    return FrameArchive(path=entry.paths[".zip"], source=entry.source, indices=asked, **entry.facts)
 
 
 def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
@@ -102,7 +103,7 @@ def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, Any]:
+def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, object]:
     """Write the frames at `indices` to the archive `out`.zip.
 
     Raises:
@@ -121,7 +122,7 @@ def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str,
 
     names = (f"{out}-{number}.jpg" for number in count())
 
-    def take(frame: Any) -> tuple[tuple[int, int], Path]:
+    def take(frame: VideoFrame) -> tuple[tuple[int, int], Path]:
         picture = Image.fromarray(video.turn(frame)(video.rgb(frame)))
         fit = fitted(*picture.size, size)
         if picture.size != fit:

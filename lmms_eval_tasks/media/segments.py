@@ -30,7 +30,7 @@ _VERSION = 5
 
 
 @dataclass(frozen=True)
-class Segment:
+class CutSegment:
     """A window of a video as files; in seconds of the source, and pixels.
 
     video: mp4 without an audio stream.
@@ -55,7 +55,7 @@ class Segment:
 
 def segment(
     source: str | Path, start: float | None = None, end: float | None = None, *, sound: bool = True
-) -> Segment:
+) -> CutSegment:
     """The files of a window of `source`, from the cache if they are there.
 
     Args:
@@ -80,7 +80,7 @@ def segment(
     name = f"{'segment' if sound else 'muted'}-{first}-{last or 'end'}"
     work = ("lmms_eval_tasks.utils.media.cut", "write")
     entry = cache.kept(source, name, _VERSION, work, start=first, end=last, sound=sound)
-    return Segment(
+    return CutSegment(
         video=entry.paths[".mp4"],
         video_with_sound=entry.paths.get(".av.mp4"),
         sound=entry.paths.get(".wav"),

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from lmms_eval_tasks.errors import TasksError
+
+if TYPE_CHECKING:
+    from vllm import LLM, RequestOutput, SamplingParams
+
+T = TypeVar("T")
+Output: TypeAlias = "Future[RequestOutput]"
 
 LOOK = 1.0  # seconds between two looks whether the engine's processes live
 
@@ -27,15 +34,15 @@ class Engine:
         build: makes the LLM; the processes that it starts are the engine's.
     """
 
-    def __init__(self, build: Any) -> None:
+    def __init__(self, build: Callable[[], LLM]) -> None:
         others = multiprocessing.active_children()
         self._llm = build()
         self._processes = [one for one in multiprocessing.active_children() if one not in others]
         self._lock = threading.Lock()
-        self._new: list[tuple[Any, Any, Future[Future[Any]]]] = []
+        self._new: list[tuple[dict[str, object], SamplingParams, Future[Output]]] = []
         self._works = False
 
-    def add(self, prompt: Any, params: Any) -> Future[Any]:
+    def add(self, prompt: dict[str, object], params: SamplingParams) -> Output:
         """Add a request; returns when the engine has it, and holds none of its media any more.
 
         Returns:
@@ -45,16 +52,15 @@ class Engine:
             EngineEndedError: the engine is dead.
             Exception: what vLLM says of a request that it refuses.
         """
-        added: Future[Future[Any]] = Future()
+        added: Future[Output] = Future()
         with self._lock:
             self._new.append((prompt, params, added))
             if not self._works:
                 self._works = True
                 threading.Thread(target=self._work, name="engine", daemon=True).start()
-        found: Future[Any] = self.result(added)
-        return found
+        return self.result(added)
 
-    def result(self, coming: Future[Any]) -> Any:
+    def result(self, coming: Future[T]) -> T:
         """What a future holds, once it does; vLLM's client waits for ever for a killed engine.
 
         Raises:
@@ -74,7 +80,7 @@ class Engine:
 
     def _work(self) -> None:
         """Add what is new and see what is done, until nothing is left."""
-        asked: dict[str, Future[Any]] = {}  # by the request's number
+        asked: dict[str, Output] = {}  # by the request's number
         while True:
             with self._lock:
                 new, self._new = self._new, []
@@ -96,10 +102,10 @@ class Engine:
 
     def _enqueue(
         self,
-        prompt: Any,
-        params: Any,
-        added: Future[Future[Any]],
-        asked: dict[str, Future[Any]],
+        prompt: dict[str, object],
+        params: SamplingParams,
+        added: Future[Output],
+        asked: dict[str, Output],
     ) -> None:
         plain = {"add_special_tokens": False}  # the chat template has written them, as in LLM.chat
         try:
@@ -107,7 +113,7 @@ class Engine:
         except BaseException as error:
             added.set_exception(error)
             return
-        answer: Future[Any] = Future()
+        answer: Output = Future()
         asked[_number(name)] = answer
         added.set_result(answer)
 

@@ -8,14 +8,20 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.media import recipes, segments
+from lmms_eval_tasks.media import clip_specs, segments
 from lmms_eval_tasks.utils.media import sounds, video
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-class Files:
+T = TypeVar("T")
+
+
+class Files(Generic[T]):
     """What the files that were used last held: each is read once, whoever asks; safe in threads.
 
     Args:
@@ -23,12 +29,12 @@ class Files:
         weigh: the weight of what a file held; 1 unless given.
     """
 
-    def __init__(self, most: int, weigh: Callable[[Any], int] = lambda _: 1) -> None:
+    def __init__(self, most: int, weigh: Callable[[T], int] = lambda _: 1) -> None:
         self._most, self._weigh = most, weigh
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Future[Any]] = OrderedDict()
+        self._kept: OrderedDict[str, Future[T]] = OrderedDict()
 
-    def get(self, path: str, read: Callable[[str], Any]) -> Any:
+    def get(self, path: str, read: Callable[[str], T]) -> T:
         """What `read` makes of the file, or has made.
 
         An error of the file itself (MediaError) is the same for all who ask; another may pass, and
@@ -55,11 +61,11 @@ class Files:
             while weight > self._most and len(self._kept) > 1:
                 weight -= self._weight(self._kept.popitem(last=False)[1])
 
-    def _weight(self, one: Future[Any]) -> int:
+    def _weight(self, one: Future[T]) -> int:
         return self._weigh(one.result()) if one.done() and not one.exception() else 1
 
 
-def known_as(path: str, *how: Any) -> str:
+def known_as(path: str, *how: object) -> str:
     """What is kept of a file is known by this: its path, what it was, and how it is read.
 
     Raises:
@@ -70,7 +76,7 @@ def known_as(path: str, *how: Any) -> str:
     return json.dumps(told, sort_keys=True, default=str)
 
 
-def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:
+def frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
     """A video's pixels, and what transformers and vLLM call its metadata.
 
     Args:
@@ -86,7 +92,7 @@ def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:
     import numpy as np
 
     def choose(total: int) -> list[int]:
-        return recipes.uniform_indices(total, most or total)
+        return clip_specs.uniform_indices(total, most or total)
 
     try:
         table, taken = video.pick(path, choose, video.rgb)
@@ -102,7 +108,7 @@ def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:
     }
 
 
-def sound(path: str) -> tuple[Any, int]:
+def sound(path: str) -> tuple[NDArray[np.float32], int]:
     """A wav's samples (segments.py), and how many of them are a second.
 
     Raises:

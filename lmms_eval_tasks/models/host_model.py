@@ -5,13 +5,22 @@ A class of the host: importing this module imports the host and torch.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn, TypedDict
 
 import torch
 from accelerate import Accelerator
 from lmms_eval.api.model import lmms
 
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models.host_types import Doc, ModelRequest
+
+
+class ModelOptions(TypedDict, total=False):
+    """Arguments of every HostModel."""
+
+    batch_size: int | str
+    device: str | None
+    max_batch_size: int | None
 
 
 class HostModel(lmms):  # type: ignore[misc]  # the host has no types
@@ -59,11 +68,12 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
             return torch.device(self._asked_device)
         return self.accelerator.device
 
-    def doc(self, task: str, split: str, doc_id: int) -> Any:
+    def doc(self, task: str, split: str, doc_id: int) -> Doc:
         """The doc of a request."""
-        return self.task_dict[task][split][doc_id]
+        doc: Doc = self.task_dict[task][split][doc_id]
+        return doc
 
-    def loglikelihood(self, requests: list[Any]) -> Any:  # noqa: ARG002
+    def loglikelihood(self, requests: list[ModelRequest]) -> NoReturn:  # noqa: ARG002
         """Not offered.
 
         Raises:

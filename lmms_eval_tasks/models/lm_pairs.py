@@ -19,7 +19,7 @@ float32 first.
 The pair goes to the statement that holds the highest score of all models and both statements
 (paper, 4.3). Means per token of different tokenizers are not on one scale; the paper compares them
 nevertheless. Two equal maxima are no choice (null). All scores are in the reply, as JSON
-(players.read_lm_pairs).
+(fake_replies.read_lm_pairs).
 
 A class of the host: importing this module imports the host and torch.
 """
@@ -31,15 +31,20 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players
-from lmms_eval_tasks.models.host_model import HostModel
+from lmms_eval_tasks.models import fake_replies
+from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
+from lmms_eval_tasks.models.host_types import Arguments, ModelRequest
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizer
+    from typing_extensions import Unpack
 
 _OPTIONS = ("pretrained", "dtype", "batch_size", "device")
 _DTYPES = ("auto", "float32", "float16", "bfloat16")
@@ -63,7 +68,9 @@ class LmPairs(HostModel):
     is_simple = True
     requests_at_once = sys.maxsize  # each call loads each model
 
-    def __init__(self, pretrained: str = "", dtype: str = "auto", **kwargs: Any) -> None:
+    def __init__(
+        self, pretrained: str = "", dtype: str = "auto", **kwargs: Unpack[ModelOptions]
+    ) -> None:
         super().__init__(**kwargs)
         self.names = [name.strip() for name in pretrained.split(",") if name.strip()]
         if not self.names or len(set(self.names)) < len(self.names):
@@ -79,7 +86,7 @@ class LmPairs(HostModel):
 
     @classmethod
     def create_from_arg_string(
-        cls, arg_string: str, additional_config: dict[str, Any] | None = None
+        cls, arg_string: str, additional_config: Arguments | None = None
     ) -> LmPairs:
         """Build from `--model_args`, where the commas of `pretrained=a,b,c` belong to its value.
 
@@ -96,8 +103,8 @@ class LmPairs(HostModel):
             given[name.strip()] = value.strip()
         return cls(**given)
 
-    def generate_until(self, requests: list[Any]) -> list[str]:
-        """One JSON reply per request, in order (players.lm_pairs_reply).
+    def generate_until(self, requests: list[ModelRequest]) -> list[str]:
+        """One JSON reply per request, in order (fake_replies.lm_pairs_reply).
 
         Raises:
             TasksError: a doc has no two `options`, a statement is too short to be scored, a model
@@ -106,7 +113,7 @@ class LmPairs(HostModel):
         keys = [tuple(request.args[-3:]) for request in requests]  # doc_id, task, split
         # Idle ranks and repeats ask for the same doc again.
         pairs = {key: self._pair(*key) for key in keys}
-        scores: dict[tuple[Any, ...], dict[str, list[float]]] = {key: {} for key in pairs}
+        scores: dict[tuple[int, str, str], dict[str, list[float]]] = {key: {} for key in pairs}
         for name, tokenizer in self._tokenizers.items() if pairs else ():
             # Before the weights are loaded: a text that cannot be scored shows at once.
             tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
@@ -125,7 +132,7 @@ class LmPairs(HostModel):
             del model  # the next one is loaded after this one is gone
             gc.collect()
             torch.cuda.empty_cache()
-        replies = [players.lm_pairs_reply(scores[key]) for key in keys]
+        replies = [fake_replies.lm_pairs_reply(scores[key]) for key in keys]
         for request, reply in zip(requests, replies, strict=True):
             self.cache_hook.add_partial("generate_until", request.args[:2], reply)
         return replies
@@ -137,7 +144,7 @@ class LmPairs(HostModel):
         return options[0], options[1]
 
 
-def load(loader: str, name: str, **kwargs: Any) -> Any:
+def load(loader: str, name: str, **kwargs: str) -> PreTrainedModel | PreTrainedTokenizer:
     """The tokenizer or model `name`, by a class of transformers."""
     import transformers
 
@@ -148,7 +155,7 @@ def load(loader: str, name: str, **kwargs: Any) -> Any:
         raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None
 
 
-def tokenize(tokenizer: Any, text: str, name: str) -> list[int]:
+def tokenize(tokenizer: PreTrainedTokenizer, text: str, name: str) -> list[int]:
     """Token ids with the special tokens that the tokenizer adds by itself.
 
     Raises:
@@ -160,7 +167,7 @@ def tokenize(tokenizer: Any, text: str, name: str) -> list[int]:
     return ids
 
 
-def mean_logprobs(model: Any, texts: Sequence[Sequence[int]]) -> list[float]:
+def mean_logprobs(model: PreTrainedModel, texts: Sequence[Sequence[int]]) -> list[float]:
     """Mean log-probability (natural, at most 0) of the tokens after the first, per text.
 
     Padded on the right and masked: in a causal model no token sees the padding after it, and any id

@@ -1,26 +1,25 @@
 """What a run sets for its model's class, and what it says or refuses, before the model is loaded.
 
-The tasks say what they hand over (`Needs`), the table of classes what a class takes: where the two
-differ, the class's own arguments are set, or what is handed over takes another form. Whatever the
-user set stands.
+The tasks say what they hand over (`MediaNeeds`), the table of classes what a class takes: where the
+two differ, the class's own arguments are set, or what is handed over takes another form. Whatever
+the user set stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from lmms_eval_tasks.context import Interface, Model, Plan
+from lmms_eval_tasks.context import ClassPlan, Interface, RunModel
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import class_table
-from lmms_eval_tasks.models.class_table import Media
+from lmms_eval_tasks.models import model_capabilities
+from lmms_eval_tasks.models.model_capabilities import MediaSupport
 
 FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most papers give
 
 
 @dataclass(frozen=True)
-class Needs:
+class MediaNeeds:
     """What the requests of a task hold."""
 
     task: str
@@ -29,7 +28,7 @@ class Needs:
     frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
 
 
-def of(model: Model, needs: Sequence[Needs]) -> Plan:
+def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
     """The plan of a run, of the model as the user named it.
 
     Raises:
@@ -37,10 +36,10 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     """
     interface = _interface(model, needs)
     told: list[str] = []
-    media = class_table.media_of(model.name, interface)
+    media = model_capabilities.media_of(model.name, interface)
     if media is not None and media.ours and not media.frames_argument:
-        return Plan(interface)
-    if another := class_table.of_another_host():
+        return ClassPlan(interface)
+    if another := model_capabilities.of_another_host():
         told.append(f"{model.name} ({interface}) may treat frames otherwise: {another}")
     if interface != model.interface:
         told.append(
@@ -51,8 +50,8 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     if media is None or media.none:
         if media and (shown or any(one.pictures for one in needs)):
             none = f"{model.name} takes no videos or pictures: {media.none}"
-            return Plan(interface, told=(*told, none), short=(none,))
-        return Plan(interface, told=tuple(told))
+            return ClassPlan(interface, told=(*told, none), short=(none,))
+        return ClassPlan(interface, told=tuple(told))
     who, more = f"{model.name} ({interface})", f"lmms-eval-tasks models {model.name}"
     if media.broken:
         told.append(f"{who} does not work as it is: {media.broken} ({more})")
@@ -78,7 +77,7 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
         arguments["modality"] = next(iter(modality.values()))
         if {*modality.values()} - {model.arguments.get("modality")}:
             told.append(f"{who}: modality is set to what each task hands over")
-    return Plan(
+    return ClassPlan(
         interface,
         arguments,
         as_pictures,
@@ -91,7 +90,7 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     )
 
 
-def checkpoint_type(model: Model) -> str:
+def checkpoint_type(model: RunModel) -> str:
     """transformers' model_type of a run's checkpoint; "" where its config cannot be read."""
     from transformers import AutoConfig
 
@@ -102,18 +101,20 @@ def checkpoint_type(model: Model) -> str:
         return ""
 
 
-def _interface(model: Model, needs: Sequence[Needs]) -> Interface:
+def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
     """The user's, or the simple class where only that one takes what the tasks hand over."""
-    mine, other = (class_table.media_of(model.name, kind) for kind in (model.interface, "simple"))
+    mine, other = (
+        model_capabilities.media_of(model.name, kind) for kind in (model.interface, "simple")
+    )
     if model.interface == "simple" or not mine or mine.none or not other or not other.video:
         return model.interface
     alone = mine.broken or (not mine.video and any(one.videos for one in needs))
     return "simple" if alone and not _lacking(model, "simple", needs) else "chat"
 
 
-def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
+def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds]) -> str:
     """What a class cannot take of what tasks hand over; "" if it takes all."""
-    media = class_table.media_of(model.name, interface)
+    media = model_capabilities.media_of(model.name, interface)
     if media is None or media.none:
         return ""
     if media.broken:
@@ -129,8 +130,8 @@ def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
 
 
 def _frames(
-    model: Model, media: Media, who: str, needs: Sequence[Needs]
-) -> tuple[dict[str, Any], list[str], list[str]]:
+    model: RunModel, media: MediaSupport, who: str, needs: Sequence[MediaNeeds]
+) -> tuple[dict[str, object], list[str], list[str]]:
     """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
     framed = [one for one in needs if one.videos and one.frames]
     if not framed or media.broken or media.video in ("", "server"):
@@ -151,7 +152,7 @@ def _frames(
         return {}, [], [told] if given.isdecimal() and 0 < int(given) < most else []
     by_rate, lines, default = media.fewer == "by rate", [], media.frames_default or 0
     enough = default == most or (default > most and (by_rate or media.fewer == "all"))
-    made: dict[str, Any] = {} if enough else {argument: most}
+    made: dict[str, object] = {} if enough else {argument: most}
     whole = {k: v for k, v in media.whole.items() if k not in model.arguments}
     if whole and all(one.frames for one in needs if one.videos):
         made |= whole
@@ -163,7 +164,7 @@ def _frames(
     return made, set_, lines
 
 
-def whole(name: str, value: Any) -> int:
+def whole(name: str, value: int | str) -> int:
     """A model's argument that is a whole number, as text or not.
 
     Raises:

@@ -7,13 +7,14 @@ import re
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import leaderboards
-from lmms_eval_tasks.context import Model
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.context import RunModel
+from lmms_eval_tasks.models import model_capabilities
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
 
 VLLM = "tasks_vllm"  # our class over vLLM
@@ -23,7 +24,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Work(_Strict):
+class TaskWorkload(_Strict):
     """A task's docs, and one of them on average (data.yaml): seconds, tokens, counts."""
 
     docs: int
@@ -38,7 +39,7 @@ class Work(_Strict):
     told: float = 0  # tokens of the reply to each
 
 
-class Facts(_Strict):
+class ModelFacts(_Strict):
     """A model (models.yaml): 0 billions of parameters is one that a server has."""
 
     billions: float = 0  # parameters that a token passes
@@ -52,7 +53,7 @@ class Facts(_Strict):
     output: float | None = None
 
 
-class _Form(_Strict):
+class _VllmForm(_Strict):
     """A recipe by vLLM (vllm.yaml)."""
 
     batch_size: int
@@ -60,11 +61,11 @@ class _Form(_Strict):
     differs: str = ""
 
 
-class Recipe(NamedTuple):
+class RowRecipe(NamedTuple):
     """How a published row is made again."""
 
     path: Path
-    model: Model
+    model: RunModel
     tasks: list[str]  # and groups, as the host is told
     settings: Mapping[str, str]  # of ours, by variable
     batch: int  # requests that the class gets together, or its engine has at once
@@ -82,7 +83,7 @@ def slug(identity: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", identity.rpartition("/")[2].lower()).strip("_")
 
 
-def of(benchmark: str) -> list[Recipe]:
+def of(benchmark: str) -> list[RowRecipe]:
     """The recipes of a benchmark, by name."""
     return [_read(path) for path in sorted(_folder().joinpath(benchmark).glob("*.yaml"))]
 
@@ -93,7 +94,7 @@ def missing(benchmark: str) -> Mapping[str, str]:
     return found
 
 
-def on_vllm(recipe: Recipe) -> Recipe | str:
+def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
     """The recipe by `tasks_vllm`, our class over vLLM; or a sentence on why it has no such form."""
     if recipe.model.name == VLLM:
         return recipe
@@ -103,12 +104,12 @@ def on_vllm(recipe: Recipe) -> Recipe | str:
     stored = _stored("vllm")[recipe.path.parent.name][name]
     if isinstance(stored, str):
         return stored
-    form = _Form.model_validate(stored)
+    form = _VllmForm.model_validate(stored)
     # Beside the replies of the recipe's own class, not over them.
     output = f"{read_yaml(recipe.path, 'options of lmms_eval')['output_path']}_vllm"
     options = {"model": VLLM, "model_args": form.model_args, "batch_size": str(form.batch_size)}
     return recipe._replace(
-        model=Model(VLLM, "chat", _arguments(form.model_args)),
+        model=RunModel(VLLM, "chat", _arguments(form.model_args)),
         batch=form.batch_size,
         options=tuple(
             word
@@ -119,24 +120,24 @@ def on_vllm(recipe: Recipe) -> Recipe | str:
     )
 
 
-def facts(checkpoint: str) -> Facts:
+def facts(checkpoint: str) -> ModelFacts:
     """What is known of a model; of several their parameters together.
 
     Raises:
         KeyError: nothing is.
     """
     known = _stored("models")
-    each = [Facts.model_validate(known[name]) for name in checkpoint.split(",")]
+    each = [ModelFacts.model_validate(known[name]) for name in checkpoint.split(",")]
     return each[0].model_copy(update={"billions": sum(one.billions for one in each)})
 
 
-def work(task: str) -> Work:
+def work(task: str) -> TaskWorkload:
     """A task of the published data.
 
     Raises:
         KeyError: no recipe has it.
     """
-    return Work.model_validate(_stored("data")[task])
+    return TaskWorkload.model_validate(_stored("data")[task])
 
 
 def _folder() -> Path:
@@ -145,19 +146,19 @@ def _folder() -> Path:
 
 
 @functools.cache
-def _stored(name: str) -> Mapping[str, Any]:
+def _stored(name: str) -> Mapping[str, Json]:
     return read_yaml(_folder() / f"{name}.yaml", "a mapping")
 
 
-def _read(path: Path) -> Recipe:
+def _read(path: Path) -> RowRecipe:
     given = read_yaml(path, "options of lmms_eval")
-    entry = class_table.table().model(given["model"]) or class_table.Entry()
+    entry = model_capabilities.table().model(given["model"]) or model_capabilities.ModelEntry()
     kinds = [kind for kind, _ in entry.classes()]
     interface = "chat" if "chat" in kinds and not given.get("force_simple") else "simple"
     said = {name: str(value) for name, value in given.get("env", {}).items()}
     arguments = _arguments(given["model_args"])
-    model = Model(given["model"], interface, arguments)  # type: ignore[arg-type]
-    return Recipe(path, model, given["tasks"].split(","), said, int(given["batch_size"]))
+    model = RunModel(given["model"], interface, arguments)  # type: ignore[arg-type]
+    return RowRecipe(path, model, given["tasks"].split(","), said, int(given["batch_size"]))
 
 
 def _arguments(model_args: str) -> dict[str, str]:

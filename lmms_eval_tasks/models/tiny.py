@@ -9,10 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.released_files import put_folder
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 # Standard deviation of the weights. With the usual 0.02 so small a model replies the same to all.
 WIDE = 0.2
@@ -42,6 +45,13 @@ CHAT_TEMPLATE = (
 )
 
 
+class Saved(Protocol):
+    """A model, tokenizer or processor of transformers."""
+
+    def save_pretrained(self, folder: str) -> object:
+        """Write its files into a folder."""
+
+
 def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
     """Build the tiny checkpoint `kind` of KINDS in `folder`, unless there is one; whole or not.
 
@@ -69,7 +79,7 @@ def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
     return folder
 
 
-def tokenizer_of(specials: tuple[str, ...], **kwargs: Any) -> Any:
+def tokenizer_of(specials: tuple[str, ...], **kwargs: object) -> PreTrainedTokenizerFast:
     """Byte-level BPE of 256 bytes, some merges and `specials`; no unknown token exists."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -87,7 +97,7 @@ def tokenizer_of(specials: tuple[str, ...], **kwargs: Any) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=bpe, **kwargs)
 
 
-def _qwen2_5_vl() -> list[Any]:
+def _qwen2_5_vl() -> list[Saved]:
     """Qwen2.5-VL with two layers, a vision tower of two blocks, and its processor.
 
     A head has 64 dimensions: vLLM's engine for CPUs refuses less than 32.
@@ -149,7 +159,7 @@ def _qwen2_5_vl() -> list[Any]:
     return [Qwen2_5_VLForConditionalGeneration(config), processor]
 
 
-def _language(kind: str, begin: str, end: str) -> list[Any]:
+def _language(kind: str, begin: str, end: str) -> list[Saved]:
     """A language model of two layers and its tokenizer, with no padding token."""
     from tokenizers import processors
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -177,7 +187,7 @@ def _language(kind: str, begin: str, end: str) -> list[Any]:
 
 
 # kind -> the parts of a checkpoint, each with save_pretrained
-KINDS: dict[str, Callable[[], list[Any]]] = {
+KINDS: dict[str, Callable[[], list[Saved]]] = {
     "qwen2_5_vl": _qwen2_5_vl,
     "gpt2": functools.partial(_language, "gpt2", "", "<|endoftext|>"),
     "llama": functools.partial(_language, "llama", "<s>", "</s>"),

@@ -22,7 +22,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts
 from lmms_eval.protocol import ChatMessages
@@ -33,8 +33,16 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.engine import Engine, EngineEndedError
 from lmms_eval_tasks.models.host_model import HostModel
+from lmms_eval_tasks.models.host_types import Arguments, Medium, ModelRequest, Reply
 from lmms_eval_tasks.models.plan import whole
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.replies import refusals
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from transformers import ProcessorMixin
+    from vllm import RequestOutput, SamplingParams
 
 MOST = 1024  # threads, and what vLLM answers at once on the largest GPUs
 IN_FLIGHT = 256  # what vLLM itself answers at once on most GPUs (its max_num_seqs)
@@ -46,8 +54,10 @@ _DRAWN = ("top_p", "top_k", "min_p", "seed")
 # What torchrun and accelerate tell a process: an engine that finds it would wait for other ranks.
 _LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
 
-# vLLM's prompt and its SamplingParams, and what media are in it (host/arrived.py).
-Prompt = tuple[dict[str, Any], Any, dict[str, Any]]
+# vLLM's prompt and its SamplingParams, and what media are in it (host/delivery.py).
+Prompt: TypeAlias = "tuple[dict[str, object], SamplingParams, JsonObject]"
+# A video's frames and what is known of them, or a sound's samples and their rate.
+Loaded: TypeAlias = "tuple[NDArray[np.uint8] | NDArray[np.float32], Json]"
 
 
 class VLLM(HostModel):
@@ -95,7 +105,7 @@ class VLLM(HostModel):
         batch_size: int | str = IN_FLIGHT,
         device: str | None = None,
         max_batch_size: int | None = None,
-        **engine: Any,
+        **engine: Json,
     ) -> None:
         name = pretrained or model
         if not name:
@@ -145,7 +155,7 @@ class VLLM(HostModel):
                 self.processor.apply_chat_template, enable_thinking=enable_thinking
             )
         self._literal = _literal_tokens(found)
-        self._files = files.Files(KEPT, lambda read: int(read[0].nbytes))
+        self._files: files.Files[Loaded] = files.Files(KEPT, lambda read: int(read[0].nbytes))
         self._reading = threading.BoundedSemaphore(READERS)
         with own_gpus(parallel):
             self._engine = Engine(lambda: LLM(model=name, tensor_parallel_size=parallel, **engine))
@@ -154,7 +164,7 @@ class VLLM(HostModel):
         """Give the GPUs back: the run that built this model is over (host/replies.py)."""
         self._engine.end()
 
-    def generate_until(self, requests: list[Any]) -> list[Any]:
+    def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
         """One reply per request, in order; of one that failed the text that the host's classes say.
 
         A video's requests are asked one after the other, whatever their order. May be called from
@@ -176,7 +186,7 @@ class VLLM(HostModel):
             replies = dict(zip(order, found, strict=True))
         return [replies[place] for place in range(len(requests))]
 
-    def _reply(self, request: Any) -> Any:
+    def _reply(self, request: ModelRequest) -> Reply:
         try:
             with self._reading:
                 prompt, params, media = self._prompt(request)
@@ -188,11 +198,11 @@ class VLLM(HostModel):
         except Exception as error:
             return _failed(error)
 
-    def _prompt(self, request: Any) -> Prompt:
+    def _prompt(self, request: ModelRequest) -> Prompt:
         """What vLLM is given for a request, its media read."""
         _, doc_to_messages, given, doc_id, task, split = request.args
         shown = ChatMessages(messages=doc_to_messages(self.doc(task, split, doc_id)))
-        items: dict[str, list[Any]] = {}
+        items: dict[str, list[Json]] = {}
         names: dict[str, list[str | None]] = {}
         turns = []
         for message in shown.messages:
@@ -211,7 +221,7 @@ class VLLM(HostModel):
                     items.setdefault(part.type, []).append(self._item(part.type, part.url, name))
             turns.append({"role": message.role, "content": parts})
         text = self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        prompt: dict[str, Any] = {"prompt": text}
+        prompt: dict[str, object] = {"prompt": text}
         if items:
             # By name: else vLLM hashes the 16 MB of a clip anew for each question.
             prompt |= {"multi_modal_data": items, "multi_modal_uuids": names}
@@ -222,24 +232,24 @@ class VLLM(HostModel):
             prompt["mm_processor_kwargs"] = {"fps": known["fps"] * share}
         return prompt, self._params(**sampling(given or {})), _counted(items)
 
-    def _item(self, kind: str, given: Any, name: str | None) -> Any:
+    def _item(self, kind: str, given: Image.Image | str, name: str | None) -> Medium:
+        if isinstance(given, Image.Image):
+            return given
         if kind == "video":
             return self._files.get(str(name), lambda _: files.frames(given, self._most_frames))
         if kind == "audio":
             return self._files.get(str(name), lambda _: files.sound(given))
-        if isinstance(given, Image.Image):
-            return given
         with Image.open(given) as image:
             return image.convert("RGB")
 
-    def _named(self, kind: str, given: Any) -> str | None:
+    def _named(self, kind: str, given: Image.Image | str) -> str | None:
         """What we and vLLM know a file's content by; None of a picture that is no file."""
         if isinstance(given, Image.Image):
             return None
         return files.known_as(given, kind, self._most_frames)
 
 
-def _read(name: str, value: str) -> Any:
+def _read(name: str, value: str) -> Json:
     """An argument as JSON, which lmms-eval leaves as text."""
     try:
         return json.loads(value)
@@ -247,7 +257,7 @@ def _read(name: str, value: str) -> Any:
         raise TasksError(f"tasks_vllm: {name}={value}: no JSON ({error})") from None
 
 
-def _literal_tokens(processor: Any) -> re.Pattern[str]:
+def _literal_tokens(processor: ProcessorMixin) -> re.Pattern[str]:
     """What a processor takes for a token of its own wherever it stands in a text."""
     added = getattr(processor, "tokenizer", processor).added_tokens_decoder.values()
     found = {one.content for one in added if one.special}
@@ -293,7 +303,7 @@ def own_gpus(count: int) -> Iterator[None]:
             os.environ["CUDA_VISIBLE_DEVICES"] = told
 
 
-def sampling(given: Mapping[str, Any]) -> dict[str, Any]:
+def sampling(given: Arguments) -> Arguments:
     """Arguments of vLLM's SamplingParams for a request's generation arguments.
 
     Greedy unless `do_sample` or a temperature says otherwise, which then counts with `top_p`,
@@ -314,7 +324,7 @@ def sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _counted(items: Mapping[str, Any]) -> dict[str, Any]:
+def _counted(items: Mapping[str, Json]) -> JsonObject:
     videos = items.get("video", ())
     return {
         "at": "engine",
@@ -325,7 +335,7 @@ def _counted(items: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(answer: Any, media: dict[str, Any], visual: Collection[int]) -> Any:
+def _told(answer: RequestOutput, media: JsonObject, visual: Collection[int]) -> Reply:
     (done,) = answer.outputs
     if done.finish_reason in ("abort", "error"):
         return _failed(RuntimeError(f"vLLM ended it: {done.finish_reason}"))

@@ -22,7 +22,7 @@ from typing import Any, TypedDict
 
 from typing_extensions import NotRequired
 
-from lmms_eval_tasks.models.players import Chance, Played
+from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, SegmentContext

@@ -1,1 +1,1 @@
-"""How numbers are shown."""
+"""Reports: numbers as pages, tables and records for others."""

@@ -1,6 +1,6 @@
-"""What reached the model, in words: for a run's first screen, and for what its numbers rest on.
+"""Media that reached the model, in words: for a run's first screen, and for its conditions.
 
-Items tell it of each request (`arrived`, counted in host/arrived.py); nothing is told where nobody
+Items tell it of each request (`arrived`, counted in host/delivery.py); nothing is told where nobody
 could count.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from statistics import median
-from typing import Any
 
 from lmms_eval_tasks.benchmark import Items
+from lmms_eval_tasks.utils.json_files import Json
 
-Arrived = Mapping[str, Any]  # `arrived` of an item: Seen.told (host/arrived.py), and `of`
+Arrived = Mapping[
+    str, Json
+]  # `arrived` of an item: DeliveredMedia.told (host/delivery.py), and `of`
 
 # Prompts that differ by less, in tokens or as a share, may do so by their chat templates alone.
 _FEW, _SHARE = 8, 0.02
@@ -26,7 +28,7 @@ _WHERE = {
 
 
 def line(asked: Mapping[str, Items]) -> str:
-    """What reached the model, by task; "" where nothing was counted."""
+    """Return what reached the model, by task; "" where nothing was counted."""
     told: dict[str, list[str]] = {}
     prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
@@ -49,7 +51,7 @@ def line(asked: Mapping[str, Items]) -> str:
 
 
 def short(name: str, items: Items) -> str:
-    """That the model saw fewer frames than the protocol's; "" if it saw all, or nobody knows."""
+    """Say that the model saw fewer frames than the protocol's; "" if it saw all, or unknown."""
     seen = [one for one in _seen(items) if one.get("of") and one["frames"] is not None]
     missed = [one for one in seen if _frames(one) < one["of"]]
     if not missed:
@@ -96,7 +98,7 @@ def differing_prompts(task: str, first: Items, second: Items) -> str:
 def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
     """Why prompts of the same items differ in length, as far as it is known of them."""
 
-    def differ(of: Callable[[Arrived], Any]) -> bool | None:
+    def differ(of: Callable[[Arrived], object]) -> bool | None:
         known = [(a, b) for a, b in (map(of, pair) for pair in pairs) if a and b]
         return any(a != b for a, b in known) if known else None
 
@@ -116,22 +118,22 @@ def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
     )
 
 
-def _counted(items: Items) -> list[Mapping[str, Any]]:
+def _counted(items: Items) -> list[Mapping[str, Json]]:
     """The items whose prompts' lengths are known."""
     return [item for item in items if (item.get("arrived") or {}).get("prompt_tokens")]
 
 
-def _seen(items: Items) -> list[Mapping[str, Any]]:
+def _seen(items: Items) -> list[Mapping[str, Json]]:
     return [item["arrived"] for item in items if item.get("arrived")]
 
 
-def _frames(one: Mapping[str, Any]) -> int:
+def _frames(one: Mapping[str, Json]) -> int:
     """The different frames of a video; those that went as pictures are its frames too."""
     frames = one["frames"] or (one["pictures"] if one.get("of") else 0)
     return min(frames, one["distinct"] or frames)
 
 
-def _words(seen: list[Mapping[str, Any]]) -> str:
+def _words(seen: list[Mapping[str, Json]]) -> str:
     told = []
     if any(one["frames"] is None for one in seen):
         told.append("the file itself")

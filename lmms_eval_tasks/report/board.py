@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.leaderboards import Ours
+from lmms_eval_tasks.leaderboards import OurNumber
 from lmms_eval_tasks.report import drawn, sides
-from lmms_eval_tasks.report.paper_rows import Board, Line, Own, boards, called
+from lmms_eval_tasks.report.pages import filled
+from lmms_eval_tasks.report.paper_rows import Board, BoardRow, Own, boards, called
 from lmms_eval_tasks.tables import cells, fold
-from lmms_eval_tasks.tables.pages import filled
 from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
     NONE,
@@ -25,10 +25,10 @@ from lmms_eval_tasks.tables.paper_tables import (
 )
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.conditions import Record, as_columns, concerning, limits
-from lmms_eval_tasks.utils.json_files import check_output, write_text
+from lmms_eval_tasks.utils.json_files import JsonObject, check_output, write_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 Conditions = Mapping[str, Record]  # of a run's numbers, by its label
 
@@ -36,7 +36,7 @@ Conditions = Mapping[str, Record]  # of a run's numbers, by its label
 # --- as text --------------------------------------------------------------------------------------
 
 
-class Shown(NamedTuple):
+class TextRow(NamedTuple):
     """A line of a table as text."""
 
     names: Sequence[str]
@@ -44,29 +44,29 @@ class Shown(NamedTuple):
     kind: str  # paper, value, interval or difference
 
 
-def _shown(board: Board) -> Iterator[Shown]:
+def _shown(board: Board) -> Iterator[TextRow]:
     """The lines, of a run's up to three: value, interval, and what it is less the paper's."""
     places = [_decimals(board, place) for place in range(len(board.columns))]
     for line in board.lines:
         if not line.run:
             texts = [NONE if cell.figure is None else str(cell.figure) for cell in line.cells]
-            yield Shown((line.group, line.name), texts, "paper")
+            yield TextRow((line.group, line.name), texts, "paper")
             continue
 
-        def texts_of(of: Callable[[Own, int], str], line: Line = line) -> list[str]:
+        def texts_of(of: Callable[[Own, int], str], line: BoardRow = line) -> list[str]:
             pairs = zip(line.own, places, strict=True)
             return [NONE if own is None else of(own, decimals) for own, decimals in pairs]
 
-        yield Shown((line.group, line.name), texts_of(_value), "value")
+        yield TextRow((line.group, line.name), texts_of(_value), "value")
         if has_numbers(ends := texts_of(_ends)):
-            yield Shown((line.group, "  95 %"), ends, "interval")
+            yield TextRow((line.group, "  95 %"), ends, "interval")
         if line.beside:
             names = line.group, f"  less {line.beside}"
-            yield Shown(names, texts_of(_difference), "difference")
+            yield TextRow(names, texts_of(_difference), "difference")
 
 
 def _decimals(board: Board, place: int) -> int:
-    """As many as the paper has in a column, and one more."""
+    """The number of decimals that the paper has in a column, and one more."""
     figures = (line.cells[place].figure for line in board.lines)
     return max((-int(one.as_tuple().exponent) for one in figures if one is not None), default=2) + 1
 
@@ -90,7 +90,7 @@ def _difference(own: Own, decimals: int) -> str:
     return f"{signed(own.difference / own.cell.scale, decimals)}{mark}"
 
 
-def _grid(board: Board) -> tuple[list[str], list[str], list[Shown]]:
+def _grid(board: Board) -> tuple[list[str], list[str], list[TextRow]]:
     """Headings of names and of columns, and the rows as they are printed."""
     lines, columns = list(_shown(board)), [title for _, title in board.columns]
     if board.turned:
@@ -98,7 +98,7 @@ def _grid(board: Board) -> tuple[list[str], list[str], list[Shown]]:
         columns = [" ".join(filter(None, one.names)).strip() for one in lines]
         texts = zip(*(one.texts for one in lines), strict=True)
         pairs = zip(board.columns, texts, strict=True)
-        lines = [Shown(names, list(own), "paper") for names, own in pairs]
+        lines = [TextRow(names, list(own), "paper") for names, own in pairs]
     if any(one.names[0] for one in lines):
         return [head or "Setting" for head in board.heads], columns, lines
     return [board.heads[1]], columns, [one._replace(names=one.names[1:]) for one in lines]
@@ -111,7 +111,7 @@ LEGEND = (
 )
 
 
-def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[Any]:
+def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[RenderableType]:
     for board in made:
         if not board.lines:
             yield "\n".join([f"{board.title}: {board.caption}", *board.notes])
@@ -165,7 +165,7 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
 # --- as data --------------------------------------------------------------------------------------
 
 
-def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[dict[str, Any]]:
+def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[JsonObject]:
     """Every figure and every number of a run, in our units."""
     for board in made:
         for line in board.lines:
@@ -173,7 +173,7 @@ def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[dict[str, A
                 own = line.own[place] if line.run else None
                 if own is None if line.run else cell.figure is None:
                     continue
-                ours = cell.ours if isinstance(cell.ours, Ours) else None
+                ours = cell.ours if isinstance(cell.ours, OurNumber) else None
                 row = {
                     "table": board.title,
                     "group": line.group,
@@ -193,7 +193,7 @@ def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[dict[str, A
                 yield row | as_columns(_of(conditions, line, own))
 
 
-def _of(conditions: Conditions, line: Line, own: Own | None) -> Record:
+def _of(conditions: Conditions, line: BoardRow, own: Own | None) -> Record:
     """The conditions of a number of a run; none of the paper's."""
     return concerning(conditions[line.run], own.tasks) if own else ()
 
@@ -227,14 +227,14 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
 def _picture(board: Board) -> str:
     """The numbers that are of all items, or else the first; "" where nothing of ours stands."""
     of = [[line.cells[place].ours for line in board.lines] for place in range(len(board.columns))]
-    kept = [place for place, own in enumerate(of) if any(isinstance(one, Ours) for one in own)]
-    whole = [p for p in kept if any(isinstance(one, Ours) and not one.where for one in of[p])]
+    kept = [place for place, own in enumerate(of) if any(isinstance(one, OurNumber) for one in own)]
+    whole = [p for p in kept if any(isinstance(one, OurNumber) and not one.where for one in of[p])]
     panels = {board.columns[p][1]: list(_points(board, p)) for p in whole or kept[:1]}
     names = [_name(line) for line in board.lines]
     return drawn.ranked(panels, names, f"{board.title}: {board.caption}") if panels else ""
 
 
-def _points(board: Board, place: int) -> Iterator[dict[str, Any]]:
+def _points(board: Board, place: int) -> Iterator[JsonObject]:
     for line in board.lines:
         cell, own = line.cells[place], line.own[place] if line.run else None
         point = {"name": _name(line), "side": line.run}
@@ -246,7 +246,7 @@ def _points(board: Board, place: int) -> Iterator[dict[str, Any]]:
             yield point | {"value": float(cell.figure)}
 
 
-def _name(line: Line) -> str:
+def _name(line: BoardRow) -> str:
     return " · ".join(filter(None, (line.group, line.name)))
 
 

@@ -4,39 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import leaderboards, registry
-from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Join, Metric, Task, Units
-from lmms_eval_tasks.report import arrivals, measures
-from lmms_eval_tasks.report.measures import Asked
+from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Metric, Task
+from lmms_eval_tasks.report import arrivals
+from lmms_eval_tasks.report.measures import Asked, Quantity, cluster, of_join, of_task
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
-from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 POINTS = 0.03  # the difference for which the number of videos is told
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """What a headline number is of: one task's metric, or a join's."""
-
-    row: str  # task, group, or category of a task
-    metric: str
-    tasks: Collection[str]  # whose items it is of
-    of: Callable[[Sequence[Asked]], Any]
-    takes: Callable[[Asked], bool]
-    share: bool
-    units: Callable[[Sequence[Asked]], Units] | None = None  # as Metric.units
-
-    @property
-    def known(self) -> leaderboards.Headline | None:
-        """What it stands beside, if it is the paper's main number."""
-        found = leaderboards.headline(self.row)
-        return found if found is not None and found.metric == self.metric else None
 
 
 @dataclass(frozen=True)
@@ -51,13 +32,13 @@ class Difference:
 
     @property
     def needed(self) -> int | None:
-        """How many videos like these it takes to find a difference of POINTS."""
+        """The number of videos like these that it takes to find a difference of POINTS."""
         se = self.value.se
         return stats.clusters_needed(se, self.value.clusters, POINTS) if se else None
 
 
 @dataclass(frozen=True)
-class Line:
+class Comparison:
     """A quantity of all sides, by their labels; only what has a value."""
 
     quantity: Quantity
@@ -68,52 +49,54 @@ class Line:
 # --- what is shown --------------------------------------------------------------------------------
 
 
-def headlines(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> list[Line]:
+def headlines(
+    benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]
+) -> list[Comparison]:
     """The numbers of the host's table, of tasks and of what joins them."""
-    quantities = [_of_task(task, metric) for task in tasks for metric in shown(task)]
-    quantities += [one for join in benchmark.joins for one in _of_join(join, tasks)]
-    made = (_line(one, sides) for one in quantities)
+    quantities = [of_task(task, metric) for task in tasks for metric in shown(task)]
+    for join in benchmark.joins:
+        if sum(task.name in join.tasks for task in tasks) > 1:
+            quantities += [of_join(join, name) for name in join.shown]
+    made = (_compared(one, sides) for one in quantities)
     return [line for line in made if line.numbers]
 
 
-def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -> list[Line]:
+def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -> list[Comparison]:
     """A number by one of the task's splits; the differences are tested together."""
     values = {
         str(item.get(split) or "") for side in sides for item in side.items.get(task.name, ())
     }
 
     def own(value: str) -> Quantity:
-        part = _part(_of_task(task, metric), lambda item: str(item.get(split)) == value)
+        part = of_task(task, metric).part(lambda item: str(item.get(split)) == value)
         return dataclasses.replace(part, row=value)
 
-    made = (_line(own(value), sides) for value in sorted(values - {""}))
+    made = (_compared(own(value), sides) for value in sorted(values - {""}))
     return _corrected([line for line in made if line.numbers])
 
 
-def beside(benchmark: Benchmark, one: leaderboards.Ours, side: Side) -> Interval | None:
+def beside(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> Interval | None:
     """A side's number that stands beside a paper's figure; None where it has none.
 
     It has an interval where results have one (Metric.has_interval).
     """
     join = next((own for own in benchmark.joins if own.group == one.task), None)
     if join is not None:
-        (whole,) = _joined(join, [one.metric])
-        has_ends = one.metric in {*join.shown, *join.units}
+        whole = of_join(join, one.metric)
     else:
         task = benchmark.tasks[one.task]
         (metric,) = (own for own in task.metrics if own.name == one.metric)
-        whole = _of_task(task, metric)
-        has_ends = metric.has_interval
+        whole = of_task(task, metric)
     wanted = {name: leaderboards.plain(value) for name, value in one.where}
 
     def takes(item: Item) -> bool:
         return all(leaderboards.plain(str(item.get(n))) == value for n, value in wanted.items())
 
-    quantity = _part(whole, takes)
+    quantity = whole.part(takes)
+    if quantity.has_interval:
+        return quantity.interval(side.asked)
     asked = [own for own in side.asked if quantity.takes(own)]
-    if has_ends:
-        return interval(quantity, asked)
-    value, clusters = quantity.of(asked) if asked else None, len({*map(measures.cluster, asked)})
+    value, clusters = quantity.compute(asked) if asked else None, len({*map(cluster, asked)})
     if not isinstance(value, float):
         return None
     return Interval(value, math.nan, math.nan, None, "none", len(asked), clusters)
@@ -125,74 +108,30 @@ def shown(task: Task) -> list[Metric]:
 
 
 def by_item(metric: Metric, items: Items) -> dict[str, float]:
-    """What a number is the mean of, by the item's id; empty of what is no mean of items."""
+    """Per-item values of a metric, by item id; empty if the metric is not a mean of items."""
     found = metric.units(metric.own(items)) if metric.units else {}
     ids = {item["id"] for item in items}
     return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
 
 
-def _of_task(task: Task, metric: Metric) -> Quantity:
-    def own(asked: Sequence[Asked]) -> list[Item]:
-        return [item for _, item in asked]
-
-    def takes(one: Asked) -> bool:
-        return one[0] is task and (metric.where is None or metric.where(one[1]))
-
-    units = metric.units
-    of_units = None if units is None else lambda asked: units(own(asked))
-    of = aggregate.never_raises(lambda asked: metric.of(own(asked)), metric.name)
-    return Quantity(task.name, metric.name, {task.name}, of, takes, metric.share, of_units)
-
-
-def _part(whole: Quantity, takes: Callable[[Item], bool]) -> Quantity:
-    """The same number of some of its items."""
-    return dataclasses.replace(whole, takes=lambda one: whole.takes(one) and takes(one[1]))
-
-
-def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
-    if sum(task.name in join.tasks for task in tasks) > 1:
-        yield from _joined(join, join.shown)
-
-
-def _joined(join: Join, names: Iterable[str]) -> Iterator[Quantity]:
-    def takes(one: Asked) -> bool:
-        return one[0].name in join.tasks
-
-    for name, of, units in measures.of_join(join, names):
-        yield Quantity(join.group, name, join.tasks, of, takes, name in join.shares, units)
-
-
 # --- statistics -----------------------------------------------------------------------------------
 
 
-def _line(quantity: Quantity, sides: Sequence[Side]) -> Line:
-    asked = {side.label: [one for one in side.asked if quantity.takes(one)] for side in sides}
-    numbers = {label: interval(quantity, own) for label, own in asked.items() if own}
+def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
+    numbers = {side.label: one for side in sides if (one := quantity.interval(side.asked))}
     # A number that is INVALID is no side of a difference.
-    first, *others = sides
-    valid = {side.label: side.is_valid(quantity.tasks) for side in sides}
+    first, *others = (side for side in sides if side is sides[0] or side.is_valid(quantity.tasks))
+    if not first.is_valid(quantity.tasks):
+        others = []
     differences = {
-        other.label: _difference(quantity, asked[first.label], asked[other.label])
-        for other in others
-        if valid[first.label] and valid[other.label]
+        other.label: made for other in others if (made := _difference(quantity, first, other))
     }
-    return Line(quantity, _there(numbers), _there(differences))
+    return Comparison(quantity, numbers, differences)
 
 
-def _there(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one for name, one in found.items() if one is not None}
-
-
-def interval(quantity: Quantity, asked: Sequence[Asked]) -> Interval | None:
-    """With its 95 % interval; None where it has no value, or is a count."""
-    clusters, share = list(map(measures.cluster, asked)), quantity.share
-    return measures.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
-
-
-def _difference(
-    quantity: Quantity, first: Sequence[Asked], second: Sequence[Asked]
-) -> Difference | None:
-    """None where both were asked nothing in common, or one has no number."""
+def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
+    """None where two sides were asked nothing in common, or one has no number."""
+    first, second = ([one for one in side.asked if quantity.takes(one)] for side in sides)
     if not (pairs := paired(first, second).pairs):
         return None
     if quantity.units is not None:
@@ -205,19 +144,18 @@ def _difference(
         return Difference(_inside(quantity, value), p, rose, fell)
 
     def rise(some: Sequence[tuple[Asked, Asked]]) -> float | None:
-        old, new = (quantity.of(own) for own in zip(*some, strict=True)) if some else (None, None)
+        old, new = map(quantity.compute, zip(*some, strict=True)) if some else (None, None)
         return None if old is None or new is None else new - old
 
     if not isinstance(rise(pairs), float):
         return None
-    clusters = [measures.cluster(one) for one, _ in pairs]
-    value = stats.jackknife(rise, pairs, clusters)
+    value = stats.jackknife(rise, pairs, [cluster(one) for one, _ in pairs])
     return Difference(_inside(quantity, value), stats.p_value(value), None, None)
 
 
 def _inside(quantity: Quantity, difference: Interval) -> Interval:
     """No two shares are further apart than 1."""
-    if not quantity.share:
+    if not quantity.is_share:
         return difference
     ends = max(difference.low, -1.0), min(difference.high, 1.0)
     return dataclasses.replace(difference, low=ends[0], high=ends[1])
@@ -321,7 +259,7 @@ def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record
 
 
 def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """That one checkpoint got prompts of other lengths in two runs."""
+    """The condition that one checkpoint got prompts of other lengths in two runs."""
     if first.model != second.model:
         return
     for name in (task.name for task in tasks if task.name in first.runs.keys() & second.runs):
@@ -333,7 +271,7 @@ def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
 
 
 def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """Which items of two sides are not compared, because only one of them was asked so."""
+    """The conditions of items that are not compared, because only one side was asked so."""
     data = [
         {one.text for one in side.record(t.name for t in tasks) if one.kind == Kind.DATA}
         for side in (first, second)
@@ -360,8 +298,8 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
         yield Condition(Kind.OTHER_ITEMS, told, (name,))
 
 
-def _corrected(lines: Sequence[Line]) -> list[Line]:
-    """With the p-values of each side corrected over the lines (Benjamini and Hochberg)."""
+def _corrected(lines: Sequence[Comparison]) -> list[Comparison]:
+    """Correct the p-values of each side over the comparisons (Benjamini and Hochberg)."""
     from scipy.stats import false_discovery_control
 
     made = [dict(line.differences) for line in lines]

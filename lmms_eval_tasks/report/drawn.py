@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lmms_eval_tasks.tables.pages import SERIES, WIDE, named, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, named, picture
 from lmms_eval_tasks.tables.paper_tables import number
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
     import altair
 
-    from lmms_eval_tasks.report.compare import Line, Quantity
+    from lmms_eval_tasks.report.compare import Comparison
+    from lmms_eval_tasks.report.measures import Quantity
 
 STEP = 22  # pixels of a row
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 
-def dots(lines: Sequence[Line], about: str) -> str:
+def dots(lines: Sequence[Comparison], about: str) -> str:
     """A row for each line, in it a dot with its interval for each side, and the paper's figures."""
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
-    rows: list[dict[str, Any]] = []
-    papers: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
+    papers: list[JsonObject] = []
     for place, line in enumerate(lines):
         for nth, label in enumerate(labels):
             if label in line.numbers:
@@ -82,12 +84,12 @@ def dots(lines: Sequence[Line], about: str) -> str:
     return picture(draw, about)
 
 
-def _of(lines: Sequence[Line]) -> list[Quantity]:
+def _of(lines: Sequence[Comparison]) -> list[Quantity]:
     return [line.quantity for line in lines]
 
 
 def ranked(
-    panels: Mapping[str, Sequence[Mapping[str, Any]]], rows: Sequence[str], about: str
+    panels: Mapping[str, Sequence[Mapping[str, Json]]], rows: Sequence[str], about: str
 ) -> str:
     """A row for each model: published figures as rings, runs as dots with their intervals.
 
@@ -139,7 +141,7 @@ def ranked(
     return picture(draw, about)
 
 
-def heat(lines: Sequence[Line], about: str) -> str:
+def heat(lines: Sequence[Comparison], about: str) -> str:
     """A column for each line, a row for each side, coloured by the number."""
     cells = [
         {"line": line.quantity.row, "side": label, "value": one.estimate}
@@ -166,7 +168,7 @@ def heat(lines: Sequence[Line], about: str) -> str:
     return picture(draw, about)
 
 
-def star(lines: Sequence[Line], about: str) -> str:
+def star(lines: Sequence[Comparison], about: str) -> str:
     """A spoke for each line, from 0 in the middle to 1, and an outline for each side."""
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     count = len(lines)
@@ -187,7 +189,7 @@ def star(lines: Sequence[Line], about: str) -> str:
         for place in range(count + 1)
     ]
     spokes = [{**at(place, 1), "zero": 0} for place in range(count)]
-    names: list[dict[str, Any]] = [
+    names: list[JsonObject] = [
         {**at(place, 1.1), "name": one.row} for place, one in enumerate(_of(lines))
     ]
     # Names beside the star begin or end at it.
@@ -205,7 +207,7 @@ def star(lines: Sequence[Line], about: str) -> str:
         x = alt.X("x:Q", axis=None, scale=plain)
         y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-1.26, 1.26], nice=False))
 
-        def chart(values: Sequence[Mapping[str, Any]]) -> altair.Chart:
+        def chart(values: Sequence[Mapping[str, Json]]) -> altair.Chart:
             return alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
 
         colours = [SERIES[place % len(SERIES)] for place in range(len(labels))]
@@ -230,4 +232,8 @@ def star(lines: Sequence[Line], about: str) -> str:
     return picture(draw, about)
 
 
-KINDS: dict[str, Callable[[Sequence[Line], str], str]] = {"dots": dots, "star": star, "heat": heat}
+KINDS: dict[str, Callable[[Sequence[Comparison], str], str]] = {
+    "dots": dots,
+    "star": star,
+    "heat": heat,
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.sides import Side, tasks_of
@@ -21,11 +21,12 @@ from lmms_eval_tasks.tables.paper_tables import (
     signed,
 )
 from lmms_eval_tasks.utils.conditions import as_columns, concerning, lines
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Row = dict[str, Any]
+Row = JsonObject
 
 
 def rows(sides: Sequence[Side]) -> Iterator[Row]:

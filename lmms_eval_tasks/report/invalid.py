@@ -1,14 +1,14 @@
-"""What makes numbers invalid: too many failures, of the judge or the model, that are no scores."""
+"""Reasons why numbers are invalid: too many failures of the judge or of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
 from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import refusals
 
@@ -18,15 +18,15 @@ MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
 
 @dataclass
 class Lengths:
-    """Of one task's replies: how many have a known length, and how many reached the limit."""
+    """The replies of one task whose length is known, and of these the ones at the limit."""
 
     known: int = 0
     at_limit: int = 0
     limit: int = 0
 
     @classmethod
-    def of(cls, details: Mapping[str, Any]) -> Lengths | None:
-        """Those in a task's details of a results file; None where they are not known."""
+    def of(cls, details: Mapping[str, Json]) -> Lengths | None:
+        """Read them from a task's details in a results file; None where they are not known."""
         found = details.get("token_limit")
         return cls(**found) if found else None
 
@@ -38,8 +38,8 @@ class Lengths:
 
 
 @dataclass
-class Answered:
-    """How fast a model answered, in one process of a run."""
+class Throughput:
+    """The speed at which a model answered, in one process of a run."""
 
     replies: int = 0  # that it gave in this run; a failure is none
     seconds: float = 0.0  # reading media included, judging not
@@ -57,7 +57,7 @@ class Answered:
         return f"answered: {self.replies:,} replies in {self.seconds:,.1f} s{each}: {rates}"
 
 
-def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, str]:
+def of_judge(usage: Iterable[Mapping[str, Json]], labels: Collection[str]) -> dict[str, str]:
     """Tasks whose share of verdicts that failed through the judge passes the user's limit.
 
     Args:
@@ -104,7 +104,7 @@ def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str
 
 
 def requests_failed(name: str, items: Items) -> str:
-    """How many requests to the model failed, and why the last one did; "" if none."""
+    """Count the requests to the model that failed, with the last one's reason; "" if none."""
     lost = [item for item in items if item["status"] == refusals.LOST]
     if not lost:
         return ""
@@ -113,7 +113,7 @@ def requests_failed(name: str, items: Items) -> str:
 
 
 def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
-    """That the token limit cut many replies of a task, and what gives them room; "" if few.
+    """Say that the token limit cut many replies, and what gives them room; "" if few.
 
     Known are replies whose reasoning has no end, and those whose tokens somebody counts.
     """
@@ -129,7 +129,7 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
 
 
 def together(*found: Mapping[str, str]) -> dict[str, str]:
-    """What is invalid for several reasons, with all of them."""
+    """Join the reasons why tasks are invalid."""
     made: dict[str, str] = {}
     for problems in found:
         for name, why in problems.items():

@@ -15,6 +15,7 @@ from typing import Any
 from lmms_eval_tasks.benchmark import Item, Items, Task
 from lmms_eval_tasks.report.compare import by_item, rows_of, shown
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 CHUNK = 250  # items that are unpacked together
 SHORT = 120  # characters of a reply in the table
@@ -24,7 +25,7 @@ _ANSWERED = ("status", "reply", "verdicts", "claims", "dimensions")
 _NEVER = {"id", "data", "media", "setup"}
 
 
-def packed(value: Any) -> str:
+def packed(value: object) -> str:
     """JSON, compressed, as text that may stand in a page; half characters are escaped."""
     text = json.dumps(value, separators=(",", ":"), default=str)
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
@@ -34,7 +35,7 @@ def made(
     tasks: Sequence[Task],
     sides: Sequence[Side],
     media: Mapping[tuple[str, str], int],
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[JsonObject, list[str]]:
     """The table's columns, and the packed chunks of what each row shows, in the rows' order.
 
     Args:
@@ -42,7 +43,7 @@ def made(
         sides: a row is an item of any of them.
         media: place of what an item's model was given, by task and id; absent where unknown.
     """
-    known: list[dict[str, Any]] = []
+    known: list[JsonObject] = []
     columns: dict[str, list[Any]] = {
         name: [] for name in ("task", "id", "video", "pool", "split", "media")
     }
@@ -50,7 +51,7 @@ def made(
         {"status": [], "value": [], "reply": [], "read_by": []} for _ in sides
     ]
     chunks: list[str] = []
-    details: list[dict[str, Any]] = []
+    details: list[JsonObject] = []
     for place, task in enumerate(tasks):
         own = rows_of(task, sides)
         named = [[{**item, "id": name} for name, item in items.items()] for items in own]
@@ -84,7 +85,7 @@ def made(
 
 
 def _values(task: Task, items: Sequence[Items]) -> tuple[str, list[dict[str, float]]]:
-    """What each item is worth for the task's first number that is a mean of items; its name."""
+    """The name of the task's first metric that is a mean of items, and its per-item values."""
     for metric in shown(task):
         if any(found := [by_item(metric, own) for own in items]):
             rounded = [{name: round(value, 4) for name, value in own.items()} for own in found]
@@ -97,7 +98,7 @@ def _short(reply: str) -> str:
     return text if len(text) <= SHORT else f"{text[:SHORT]}…"
 
 
-def _detail(items: Sequence[Item | None], prompt: str) -> dict[str, Any]:
+def _detail(items: Sequence[Item | None], prompt: str) -> JsonObject:
     there = [item for item in items if item is not None]
     alike = [
         name
@@ -118,8 +119,8 @@ def _detail(items: Sequence[Item | None], prompt: str) -> dict[str, Any]:
     }
 
 
-def _answer(item: Item, shared: Iterable[str]) -> dict[str, Any]:
-    """What a side's model answered, what was read of it, and what the judge made of that."""
+def _answer(item: Item, shared: Iterable[str]) -> JsonObject:
+    """A side's reply to an item, the fields that were read of it, and its verdicts."""
     apart = {*shared, *_ANSWERED, *_ASKED, *_NEVER}
     dimensions = item.get("dimensions") or {}
     claims = [
@@ -144,5 +145,5 @@ def _answer(item: Item, shared: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _at(values: Sequence[Any] | None, place: int) -> Any:
+def _at(values: Sequence[Json] | None, place: int) -> Json:
     return values[place] if values is not None and place < len(values) else None

@@ -1,20 +1,19 @@
-"""From items to numbers with their intervals: for runs, saved runs and reports alike."""
+"""Numbers of items, with their intervals: for runs, saved runs and reports alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
 from lmms_eval_tasks.report import readings
 from lmms_eval_tasks.utils.conditions import Condition, Kind
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
-T = TypeVar("T")
 Asked = tuple[Task, Item]  # an item, and the task that it is of
-Of = Callable[[Sequence[Asked]], Units]
 
 
 def count_failed(items: Items) -> int:
@@ -22,81 +21,113 @@ def count_failed(items: Items) -> int:
     return sum(item["status"] != "ok" for item in items)
 
 
-def numbers(task: Task, items: Items) -> dict[str, Any]:
+def numbers(task: Task, items: Items) -> JsonObject:
     """Every number of a task's items, by name; those of which it has no item are left out."""
-    found = {}
+    found: JsonObject = {CARRIER: count_failed(items)}
     ran = aggregate.as_counted(items)
     for metric in (*task.metrics, *task.more(ran)):
         if own := metric.own(ran):
-            found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
-    return {CARRIER: count_failed(items), **found}
+            found[metric.name] = None
+            with aggregate.never_raises(metric.name):
+                found[metric.name] = metric.of(own)
+    return found
 
 
-def details(task: Task, items: Items) -> dict[str, Any]:
+def details(task: Task, items: Items) -> JsonObject:
     """Counts by status, 95 % intervals clustered by video, and what else the task tells.
 
     `reading`, where anything is odd, is a list of lines on how its replies were read, each with its
     weight (readings.py).
     """
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
-    found = {
-        one.name: interval(one, ordered, task.cluster) for one in task.metrics if one.has_interval
-    }
-    notes = aggregate.never_raises(readings.notes, "how replies were read")(task, ordered)
+    notes: list[readings.Note] = []
+    with aggregate.never_raises("how replies were read"):
+        notes = readings.notes(task, ordered)
+    quantities = (of_task(task, one) for one in task.metrics if one.has_interval)
     return {
         "items": len(ordered),
         "status": aggregate.by_status(ordered),
         **({"reading": [note._asdict() for note in notes]} if notes else {}),
         **task.details(ordered),
-        "intervals": {name: one.as_dict() for name, one in found.items() if one is not None},
+        "intervals": intervals(quantities, [(task, item) for item in ordered]),
     }
 
 
 def few_videos(task: Task, items: Items) -> list[Condition]:
-    """That a task's numbers rest on few videos; [] of enough."""
+    """Return the condition that a task's numbers rest on few videos; [] if they are enough."""
     told = stats.few(len({item.get(task.cluster) for item in items}))
     return [Condition(Kind.FEW, told, (task.name,))] if told else []
 
 
-def interval(metric: Metric, items: Items, cluster: str) -> stats.Interval | None:
-    """A metric of some items with its 95 % interval; None where it has no value or is a count."""
-    own = metric.own(items)
-    of = aggregate.never_raises(metric.of, metric.name)
-    clusters = [str(item.get(cluster)) for item in own]
-    return interval_of(of, metric.units, own, clusters, share=metric.share)
+@dataclass(frozen=True)
+class Quantity:
+    """A number with an interval: one task's metric, or a joined one of several tasks."""
 
+    row: str  # task, group, or category of a task
+    metric: str
+    tasks: Collection[str]  # whose items it is of
+    compute: Callable[[Sequence[Asked]], Json]  # of items that it takes; None where there is none
+    takes: Callable[[Asked], bool]
+    is_share: bool  # lies in 0..1
+    units: Callable[[Sequence[Asked]], Units] | None = None  # as Metric.units
+    has_interval: bool = True  # in the results
 
-def interval_of(
-    of: Callable[[Sequence[T]], Any],
-    units: Callable[[Sequence[T]], Units] | None,
-    items: Sequence[T],
-    clusters: Sequence[str],
-    *,
-    share: bool,
-) -> stats.Interval | None:
-    """As `interval`, of any number: of a mean's units, else of the number without each cluster."""
-    if not items:
-        return None
-    if units is not None:
-        if not (found := units(items)):
+    @property
+    def known(self) -> leaderboards.Headline | None:
+        """The paper's figures beside it, if it is the row's main number."""
+        found = leaderboards.headline(self.row)
+        return found if found is not None and found.metric == self.metric else None
+
+    def part(self, takes: Callable[[Item], bool]) -> Quantity:
+        """Return the same number of some of its items."""
+        return replace(self, takes=lambda one: self.takes(one) and takes(one[1]))
+
+    def interval(self, asked: Iterable[Asked]) -> stats.Interval | None:
+        """Return the 95 % interval of the items that it takes; None of no value, or of a count.
+
+        Of a mean it is the clustered t of its units, else a delete-one-cluster jackknife.
+        """
+        own = [one for one in asked if self.takes(one)]
+        if not own:
             return None
-        videos, values = zip(*found.values(), strict=True)
-        return stats.clustered_mean(values, videos, share=share)
-    if not isinstance(of(items), float):
-        return None
-    return stats.jackknife(of, items, clusters, share=share)
+        if self.units is not None:
+            if not (found := self.units(own)):
+                return None
+            videos, values = zip(*found.values(), strict=True)
+            return stats.clustered_mean(values, videos, share=self.is_share)
+        if not isinstance(self.compute(own), float):
+            return None
+        return stats.jackknife(self.compute, own, list(map(cluster, own)), share=self.is_share)
 
 
-def cluster(one: Asked) -> str:
-    """What an item's intervals are clustered by: its video."""
-    task, item = one
-    return str(item.get(task.cluster))
+def of_task(task: Task, metric: Metric) -> Quantity:
+    """Return a task's metric as a quantity."""
+
+    def items(asked: Sequence[Asked]) -> list[Item]:
+        return [item for _, item in asked]
+
+    @aggregate.never_raises(metric.name)
+    def compute(asked: Sequence[Asked]) -> Json:
+        return metric.of(items(asked))
+
+    def takes(one: Asked) -> bool:
+        return one[0] is task and (metric.where is None or metric.where(one[1]))
+
+    units = metric.units
+    return Quantity(
+        task.name,
+        metric.name,
+        {task.name},
+        compute,
+        takes,
+        metric.share,
+        None if units is None else lambda asked: units(items(asked)),
+        metric.has_interval,
+    )
 
 
-def of_join(
-    join: Join, names: Iterable[str]
-) -> Iterator[tuple[str, Callable[[Sequence[Asked]], Any], Of | None]]:
-    """Numbers of a join as numbers of items with their tasks, each with its units."""
+def of_join(join: Join, name: str) -> Quantity:
+    """Return a number of a join as a quantity."""
 
     def sides(asked: Sequence[Asked]) -> dict[str, list[Item]]:
         found: dict[str, list[Item]] = {}
@@ -104,39 +135,56 @@ def of_join(
             found.setdefault(task.name, []).append(item)
         return found
 
-    def number(name: str, asked: Sequence[Asked]) -> Any:
+    def compute(asked: Sequence[Asked]) -> Json:
         return joined(join, sides(asked)).get(name)
 
-    def units(name: str, asked: Sequence[Asked]) -> Units:
+    def units(asked: Sequence[Asked]) -> Units:
         found = sides(asked)
         return {} if data_of(found) else join.units[name](found)
 
-    for name in names:
-        yield name, partial(number, name), partial(units, name) if name in join.units else None
+    return Quantity(
+        join.group,
+        name,
+        join.tasks,
+        compute,
+        lambda one: one[0].name in join.tasks,
+        name in join.shares,
+        units if name in join.units else None,
+        name in {*join.shown, *join.units},
+    )
+
+
+def cluster(one: Asked) -> str:
+    """The value by which an item's intervals are clustered: its video."""
+    task, item = one
+    return str(item.get(task.cluster))
+
+
+def intervals(quantities: Iterable[Quantity], asked: Sequence[Asked]) -> dict[str, JsonObject]:
+    """Return the intervals of quantities in plain types, by name, of those that have one."""
+    found = {one.metric: one.interval(asked) for one in quantities}
+    return {name: one.as_dict() for name, one in found.items() if one is not None}
 
 
 def joined_details(
     join: Join, tasks: Mapping[str, Task], sides: Mapping[str, Items]
-) -> dict[str, Any]:
-    """The intervals of the shown numbers of a join, as `details` has those of a task."""
+) -> dict[str, JsonObject]:
+    """The intervals of a join's shown numbers, as `details` has those of a task."""
     asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
-    clusters = list(map(cluster, asked))
-    found = {
-        name: interval_of(of, units, asked, clusters, share=name in join.shares)
-        for name, of, units in of_join(join, join.shown)
-    }
-    return {"intervals": {name: one.as_dict() for name, one in found.items() if one is not None}}
+    return {"intervals": intervals((of_join(join, name) for name in join.shown), asked)}
 
 
-def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
+def joined(join: Join, sides: Mapping[str, Items]) -> JsonObject:
     """The numbers of a join, of whichever of its tasks are there.
 
     They are {} if the tasks are too few, or of different data: the same id may then be of two
     questions.
     """
     own = {name: sides[name] for name in join.tasks if sides.get(name)}
-    guarded = aggregate.never_raises(join.of, join.group)
-    return dict(guarded(own) or {}) if own and not data_of(own) else {}
+    if own and not data_of(own):
+        with aggregate.never_raises(join.group):
+            return dict(join.of(own))
+    return {}
 
 
 def data_of(sides: Mapping[str, Items]) -> dict[str, str]:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError, nearest
-from lmms_eval_tasks.leaderboards import Cell, Ours
+from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
 class Own(NamedTuple):
     """A number of a run in the place of a paper's figure."""
 
-    cell: Cell  # of the same model, or of one in the same place
+    cell: PrintedCell  # of the same model, or of one in the same place
     value: Interval
     is_same: bool  # whether the cell's figure is of the same model
     tasks: Collection[str] = ()  # whose items it is of
@@ -32,19 +33,19 @@ class Own(NamedTuple):
 
     @property
     def inside(self) -> bool | None:
-        """Whether a value that is printed like the figure lies in the interval; None: unknown."""
+        """True if a value that is printed like the figure lies in the interval; None: unknown."""
         if self.difference is None or self.value.ends is None:
             return None
         (low, high), (lowest, highest) = self.value.ends, self.cell.range
         return lowest <= high and low <= highest
 
 
-class Line(NamedTuple):
+class BoardRow(NamedTuple):
     """A printed row, or a run's numbers in the place of one."""
 
     group: str  # title of its group, or what tells a run's lines from each other
     name: str
-    cells: Sequence[Cell]
+    cells: Sequence[PrintedCell]
     run: str = ""  # label of the side; "" of the paper's
     own: Sequence[Own | None] = ()  # a run's
     beside: str = ""  # the published model that the run's is the same as
@@ -58,7 +59,7 @@ class Board(NamedTuple):
     caption: str
     heads: tuple[str, str]  # of the lines' groups, if there are any, and of their names
     columns: Sequence[tuple[str, str]] = ()  # title of a group of columns, and of a column
-    lines: Sequence[Line] = ()  # none of a table that no number of ours can stand beside
+    lines: Sequence[BoardRow] = ()  # none of a table that no number of ours can stand beside
     notes: Sequence[str] = ()  # the table's own, and of columns that have no number of ours
     turned: bool = False  # printed with lines as columns
 
@@ -78,7 +79,7 @@ def boards(
 
 def _board(
     benchmark: Benchmark,
-    table: Mapping[str, Any],
+    table: Mapping[str, Json],
     runs: Mapping[str, str | None],
     found: Sequence[Side],
 ) -> Board:
@@ -92,12 +93,13 @@ def _board(
     group_of = [groups[row.get("group", "")] for row in table["rows"]]
     if turned := place == "columns":
         rows = list(zip(group_of, (line[0].row for line in grid), strict=True))
-        lines = [Line("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
+        lines = [BoardRow("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
         columns = rows
     else:
         columns = [("", titles[name]["title"]) for name in table["columns"]]
         lines = [
-            Line(group, cells[0].row, cells) for group, cells in zip(group_of, grid, strict=True)
+            BoardRow(group, cells[0].row, cells)
+            for group, cells in zip(group_of, grid, strict=True)
         ]
     lines += [
         own
@@ -109,8 +111,8 @@ def _board(
     return Board(benchmark.name, title, table["caption"], heads, columns, lines, notes, turned)
 
 
-def _reasons(grid: Sequence[Sequence[Cell]], titles: Sequence[str]) -> Iterator[str]:
-    """What has no number of ours, and why: by columns, or by rows where it is not all of them."""
+def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> Iterator[str]:
+    """Lines on columns without a number of ours, and why; with rows if it is not all of them."""
     where: dict[str, set[tuple[int, int]]] = {}
     for row, line in enumerate(grid):
         for column, cell in enumerate(line):
@@ -126,14 +128,14 @@ def _reasons(grid: Sequence[Sequence[Cell]], titles: Sequence[str]) -> Iterator[
 
 def _own_lines(
     benchmark: Benchmark,
-    lines: Sequence[Line],
+    lines: Sequence[BoardRow],
     side: Side,
     known_as: str | None,
-    table: Mapping[str, Any],
-) -> Iterator[Line]:
+    table: Mapping[str, Json],
+) -> Iterator[BoardRow]:
     """A run's numbers: one line for each set of places that the printed lines have."""
     groups, place = benchmark.board()["groups"], table.get("models")
-    sets: dict[tuple[Ours | str, ...], list[Line]] = {}
+    sets: dict[tuple[OurNumber | str, ...], list[BoardRow]] = {}
     for line in lines:
         sets.setdefault(tuple(cell.ours for cell in line.cells), []).append(line)
     for wanted, alike in sets.items():
@@ -150,23 +152,25 @@ def _own_lines(
         ]
         beside = same.cells[0].model if same else ""
         if place == "group":
-            yield Line(side.label, alike[0].name, cells, side.label, own, beside)
+            yield BoardRow(side.label, alike[0].name, cells, side.label, own, beside)
             continue
         kinds = {cell.kind for line in alike for cell in line.cells}
         group = groups[kinds.pop()] if len(sets) > len(kinds) == 1 else ""
         of = "" if group or len(sets) == 1 else _apart(wanted, sets)
-        yield Line(group, f"{side.label}{of}", cells, side.label, own, beside)
+        yield BoardRow(group, f"{side.label}{of}", cells, side.label, own, beside)
 
 
-def _own(benchmark: Benchmark, side: Side, cell: Cell, value: Interval, *, is_same: bool) -> Own:
-    tasks = benchmark.tasks_of(cell.ours.task) if isinstance(cell.ours, Ours) else ()
+def _own(
+    benchmark: Benchmark, side: Side, cell: PrintedCell, value: Interval, *, is_same: bool
+) -> Own:
+    tasks = benchmark.tasks_of(cell.ours.task) if isinstance(cell.ours, OurNumber) else ()
     return Own(cell, value, is_same, tasks, side.is_valid(tasks))
 
 
-def _apart(wanted: Iterable[Ours | str], others: Iterable[Iterable[Ours | str]]) -> str:
-    """What tells a run's line from its others: its one task, or else its one metric."""
-    own = [one for one in wanted if isinstance(one, Ours)]
-    every = [one for line in others for one in line if isinstance(one, Ours)]
+def _apart(wanted: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:
+    """The task, or else the metric, that tells a run's line from its other lines."""
+    own = [one for one in wanted if isinstance(one, OurNumber)]
+    every = [one for line in others for one in line if isinstance(one, OurNumber)]
     for field in ("task", "metric"):
         names, known = ({getattr(one, field) for one in some} for some in (own, every))
         if len(names) == 1 < len(known):
@@ -174,8 +178,8 @@ def _apart(wanted: Iterable[Ours | str], others: Iterable[Iterable[Ours | str]])
     return ""
 
 
-def _is_same(cell: Cell, side: Side, known_as: str | None) -> bool:
-    """Whether a figure is of the side's model: of the same checkpoint, or of the name given."""
+def _is_same(cell: PrintedCell, side: Side, known_as: str | None) -> bool:
+    """Return True if a figure is of the side's model: by checkpoint, or by the name given."""
     names = [name for name in (cell.model, cell.identity) if name]
     if known_as is not None:
         return leaderboards.plain(known_as) in map(_short, names) or known_as in names
@@ -188,7 +192,7 @@ def _short(name: str) -> str:
 
 
 def called(
-    paper: Mapping[str, Any], found: Sequence[Side], given: Sequence[str]
+    paper: Mapping[str, Json], found: Sequence[Side], given: Sequence[str]
 ) -> dict[str, str | None]:
     """The published model of each side, as the user names them in the order of the runs.
 

@@ -6,15 +6,17 @@ A fact is about the run, not about items: nothing that is scored is ever read fr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from lmms_eval_tasks import context
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
+T = TypeVar("T")
+
 
 class _Notes(dict[str, dict[str, str]]):
-    """What was noted, by benchmark and metric."""
+    """Notes by benchmark and metric."""
 
 
 def note(benchmark: str, metric: str, told: str) -> None:
@@ -23,12 +25,12 @@ def note(benchmark: str, metric: str, told: str) -> None:
 
 
 def notes(benchmark: str) -> dict[str, str]:
-    """What was noted so far in this run, by metric."""
+    """The notes of this run on a benchmark so far, by metric."""
     return dict(context.current().own(_Notes).get(benchmark, {}))
 
 
-def known(what: str, look: Callable[[], Any], found: list[Condition]) -> Any:
-    """What `look` finds, or None and one more condition: files may have gone during the run."""
+def known(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:
+    """Return what `look` returns, or None and one more condition: files may have gone by now."""
     try:
         return look()
     except TasksError as error:

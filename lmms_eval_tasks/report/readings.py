@@ -1,4 +1,4 @@
-"""How a task's replies were read and judged, in lines: for runs, saved runs and reports alike.
+"""Lines on how a task's replies were read and judged: for runs, saved runs and reports.
 
 The next model's habit is to be seen, not scored (docs/metrics.md, "What a reply says"): a line
 stands only where it matters, and shows a reply of each kind that it counts.
@@ -19,6 +19,7 @@ from lmms_eval_tasks.benchmark import Item, Items, Metric, Task
 from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.judges.verdict import REPLAY
 from lmms_eval_tasks.notify import visible
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 MANY_UNREAD = 0.05  # share of a task's replies above which a line says so
@@ -56,7 +57,7 @@ def count_read(statuses: dict[str, int]) -> int:
 
 
 def _unread(items: Items) -> Note | None:
-    """That many replies were not read, their commonest forms, and what the numbers rest on."""
+    """The line on replies that were not read: their share and their commonest forms."""
     unread = [item for item in items if item["status"] == "unparsed"]
     if len(unread) <= MANY_UNREAD * len(items):
         return None
@@ -137,7 +138,7 @@ def _quoted(text: str) -> str:
 
 
 def _marked(items: Items) -> Note | None:
-    """That replies begin with a special token that no reader knows: it may hide the answer."""
+    """The line on replies that begin with an unknown special token, which may hide the answer."""
     found = [(mark, item) for item in items if (mark := reasoning.unknown_mark(item["reply"]))]
     if not found:
         return None
@@ -159,12 +160,12 @@ _OF_FORM = ("coherence", "fluency")
 
 
 def judged_alike(task: Task, items: Items) -> Note | None:
-    """That the judge gave one and the same verdict to nearly all answers, or to many in a row.
+    """The line on a judge that gave one verdict to nearly all answers, or to many in a row.
 
     A model may be that good or that bad: nothing is invalid, but the judge is to be looked at.
     """
     parts: list[tuple[float, str]] = []
-    judge: Mapping[str, Any] = {}
+    judge: Mapping[str, Json] = {}
     for ask in (one for one in task.asks if not any(form in one for form in _OF_FORM)):
         given = [(item.get("verdicts") or {}).get(ask) for item in items]
         scored = [one for one in given if one and one.get("score") is not None]
@@ -184,15 +185,15 @@ def judged_alike(task: Task, items: Items) -> Note | None:
     )
 
 
-class _Same(NamedTuple):
-    """How many verdicts are equal: of all, or one after the other."""
+class _EqualVerdicts(NamedTuple):
+    """Equal verdicts: of all, or one after the other."""
 
     score: float
     number: int
     is_row: bool
 
 
-def _sameness(scores: Sequence[float]) -> _Same | None:
+def _sameness(scores: Sequence[float]) -> _EqualVerdicts | None:
     """The equal verdicts that a line has to tell of; None if there are none.
 
     In a long run of a good model rows of equal verdicts are chance: among 2,400 answers of which
@@ -202,13 +203,13 @@ def _sameness(scores: Sequence[float]) -> _Same | None:
     total = len(scores)
     (score, count), *_ = Counter(scores).most_common(1)
     if count >= NEARLY_ALL * total:
-        return _Same(score, count, is_row=False)
+        return _EqualVerdicts(score, count, is_row=False)
     length, score = max((sum(1 for _ in row), score) for score, row in groupby(scores))
     others = total - length
     share = (scores.count(score) - length + 1) / (others + 2)  # never 0 or 1
     expected = ((1 - share) * others + 1) * share**length
     is_news = length >= IN_A_ROW and expected <= CHANCE
-    return _Same(score, length, is_row=True) if is_news else None
+    return _EqualVerdicts(score, length, is_row=True) if is_news else None
 
 
 def _verdict(ask: str, score: float, *, is_label: bool) -> str:
@@ -218,14 +219,14 @@ def _verdict(ask: str, score: float, *, is_label: bool) -> str:
     return f"{ask} {score:g}"
 
 
-def _spec(verdict: Mapping[str, Any]) -> str:
+def _spec(verdict: Mapping[str, Json]) -> str:
     """The judge of a verdict as a user names it; of several judges only their file says it."""
     label = str(verdict.get("judge"))
     is_one = all(part.get("judge") == label for part in verdict.get("parts", ()))
     return visible(label) if is_one else "SPEC"
 
 
-def _is_recorded(verdict: Mapping[str, Any]) -> bool:
+def _is_recorded(verdict: Mapping[str, Json]) -> bool:
     """True if no language model gave the verdict."""
     return str(verdict.get("judge")).startswith(f"{REPLAY}:")
 
@@ -234,7 +235,7 @@ def _is_recorded(verdict: Mapping[str, Any]) -> bool:
 
 
 def _apart(task: Task, items: Items) -> list[Note]:
-    """That a number and the authors' reading of the same replies differ, the widest first."""
+    """Lines on numbers that differ by the authors' reading of the same replies, widest first."""
     return sorted(_differences(task, items), reverse=True)
 
 

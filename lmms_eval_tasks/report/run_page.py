@@ -10,17 +10,18 @@ import base64
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.judges import report as judge_report
-from lmms_eval_tasks.report import compare, drawn, item_rows, strips
-from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report import compare, drawn, item_rows, previews
+from lmms_eval_tasks.report.compare import Comparison
+from lmms_eval_tasks.report.pages import filled
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
-from lmms_eval_tasks.tables.pages import filled
 from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.utils.conditions import limits
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 _HERE = Path(__file__).parent
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
@@ -33,14 +34,14 @@ class Split(NamedTuple):
     by: str
     title: str
     picture: str
-    lines: Sequence[Line]
+    lines: Sequence[Comparison]
 
 
-class Part(NamedTuple):
+class BenchmarkSection(NamedTuple):
     """One benchmark's part of the page."""
 
     benchmark: Benchmark
-    lines: Sequence[Line]
+    lines: Sequence[Comparison]
     picture: str  # of the main numbers
     splits: Mapping[str, Sequence[Split]]  # by task and number
     facts: Mapping[str, Sequence[tuple[str, str]]]  # of each side by its label
@@ -59,9 +60,9 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     Raises:
         DataError: a saved sample lacks what the page needs.
     """
-    found, told = strips.find(sides)
-    seen, places = strips.listed(found)
-    names = strips.copy(seen, media) if media else {}
+    found, told = previews.find(sides)
+    seen, places = previews.listed(found)
+    names = previews.copy(seen, media) if media else {}
     folder = Path(media).name if media and page and media.parent == page.parent else str(media)
     shown = [
         {**one._asdict(), "file": f"{folder}/{names[one.file]}" if one.file in names else ""}
@@ -94,7 +95,7 @@ def _sha256(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> Part:
+def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> BenchmarkSection:
     own = [side for side in sides if any(task.name in side.runs for task in tasks)]
     lines = compare.headlines(benchmark, tasks, own)
     conditions = compare.conditions(tasks, own)
@@ -105,11 +106,13 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
     invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
-    return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid)
+    return BenchmarkSection(
+        benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid
+    )
 
 
 def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
-    """What a reader has to know of a side's run, by name."""
+    """The facts of a side's run for a reader, each with its name."""
     own = [name for name in side.runs if name in benchmark.tasks]
     yield "model", next(iter(side.runs.values())).model or "unknown"
     counts: dict[str, int] = {}
@@ -136,7 +139,7 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         yield "again", command(results)
 
 
-def _picture(benchmark: Benchmark, lines: Sequence[Line]) -> str:
+def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
     """The papers' main numbers; of tasks that the papers have none of, each one's first."""
     own = [line for line in lines if line.quantity.known]
     named = {line.quantity.row for line in own}
@@ -163,7 +166,7 @@ def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split
         yield name, made
 
 
-def _value(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> tuple[str, str]:
+def _value(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -> tuple[str, str]:
     """A number, marked if it is INVALID, and its interval as text."""
     if (one := line.numbers.get(label)) is None:
         return "-", ""
@@ -172,12 +175,12 @@ def _value(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> tupl
     return f"{fixed(one.estimate, 3)}{mark}", ends
 
 
-def _is_valid(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> bool:
+def _is_valid(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -> bool:
     """Return False if a side's number is INVALID, by `Part.invalid`."""
     return all((label, task) not in invalid for task in line.quantity.tasks)
 
 
-def _difference(line: Line, label: str) -> dict[str, Any] | None:
+def _difference(line: Comparison, label: str) -> JsonObject | None:
     if (one := line.differences.get(label)) is None:
         return None
     ends = one.value.ends

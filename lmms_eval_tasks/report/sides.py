@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
@@ -19,6 +18,7 @@ from lmms_eval_tasks.report import measures, readings
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
 
 # An argument of a model that a page or a record must not show.
@@ -33,7 +33,7 @@ class Side:
     """The saved tasks of one model, from one place; its label tells it from the other sides."""
 
     label: str
-    runs: Mapping[str, saved.Run]  # by task, in our order
+    runs: Mapping[str, saved.SavedRun]  # by task, in our order
 
     @property
     def model(self) -> str:
@@ -73,13 +73,13 @@ class Side:
         }
 
     @property
-    def results(self) -> list[Mapping[str, Any]]:
+    def results(self) -> list[Mapping[str, Json]]:
         """The results files, one for each run of the host."""
         files = {run.results_file: run.results for run in self.runs.values() if run.results}
         return list(files.values())
 
-    def sections(self, benchmark: str) -> list[Mapping[str, Any]]:
-        """What our hook told of a benchmark, one for each run of the host."""
+    def sections(self, benchmark: str) -> list[Mapping[str, Json]]:
+        """The sections of our hook on a benchmark, one for each run of the host."""
         found = {run.results_file: run.section(benchmark) for run in self.runs.values()}
         return [one for one in found.values() if one]
 
@@ -93,7 +93,7 @@ class Side:
         )
 
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
-        """Which numbers are not joined because its tasks are of different data or settings."""
+        """The conditions of numbers that are not joined: their tasks differ in data or setting."""
         for benchmark, _ in registry.chosen(names):
             for join in benchmark.joins:
                 own = {name: self.items[name] for name in join.tasks if name in names}
@@ -135,7 +135,7 @@ def read(paths: Sequence[Path]) -> list[Side]:
     Raises:
         DataError: nothing of ours is there, or two runs of a task and model are below one path.
     """
-    found: list[tuple[Path, str, dict[str, saved.Run]]] = []
+    found: list[tuple[Path, str, dict[str, saved.SavedRun]]] = []
     for path in paths:
         runs = saved.join_parts(
             [saved.read(file) for file in saved.find([path])], settings.may_fail()
@@ -173,14 +173,14 @@ def tasks_of(sides: Sequence[Side]) -> list[tuple[Benchmark, list[Task]]]:
     return [(one, [one.tasks[name] for name in own]) for one, own in registry.chosen(names)]
 
 
-def _name(run: saved.Run) -> str:
+def _name(run: saved.SavedRun) -> str:
     """A model's short name: the end of its checkpoint's, or the class's."""
     name = run.results.get("model_name") or (run.model or run.file.parent.name).partition(" ")[0]
     short = str(name).rstrip("/").rpartition("/")[2]
     return visible(short or str(name))
 
 
-def command(results: Mapping[str, Any]) -> str:
+def command(results: Mapping[str, Json]) -> str:
     """The command that repeats a run of the host, as far as its results tell it; no keys."""
     config = results.get("config", {})
     given = config.get("resolved_cli_args") or {}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import Any
 
 from lmms_eval_tasks import __version__, context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report import arrivals, invalid, measures, provenance
 from lmms_eval_tasks.report.invalid import Lengths
@@ -30,13 +29,14 @@ from lmms_eval_tasks.utils.conditions import (
     record,
     versions,
 )
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 _MARK = " [INVALID]"
 _NOT_SCORED = "replies were not scored (--predict_only): for numbers run again without it"
 
 
 def annotate(
-    results: dict[str, Any],
+    results: JsonObject,
     tasks: Sequence[str],
     judged: JudgeUsage | None = None,
     lengths: Mapping[str, Lengths] | None = None,
@@ -52,7 +52,7 @@ def annotate(
         of_model: conditions that the model was run under.
     """
     judged = judged or JudgeUsage()
-    section: dict[str, Any] = {"version": __version__, "data_root": str(settings.data_root())}
+    section: JsonObject = {"version": __version__, "data_root": str(settings.data_root())}
     results["lmms_eval_tasks"] = section
     if judged.usage:
         section["judges"] = {
@@ -92,8 +92,8 @@ def annotate(
         say(f"INVALID: {line}")
 
 
-def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
-    """What is scored of several items at once, now that the host has those of every process."""
+def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
+    """Score what needs several items at once, now that the host has those of every process."""
     for name in tasks:
         benchmark = registry.of(name)
         if (carried := _carried(results, name)) is None:
@@ -112,7 +112,7 @@ def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
 
 def _of_benchmark(
     benchmark: Benchmark,
-    results: dict[str, Any],
+    results: JsonObject,
     names: Sequence[str],
     items: Mapping[str, Items],
     *,
@@ -120,8 +120,8 @@ def _of_benchmark(
     problems: Mapping[str, str],
     departures: Sequence[str] = (),
     of_model: Sequence[Condition] = (),
-) -> dict[str, Any]:
-    """What we know of one benchmark's part of a run: `numbers`, and what they rest on.
+) -> JsonObject:
+    """The section of one benchmark's part of a run: `numbers`, and what they rest on.
 
     Of the data as the check before the run found them: a file that has gone since is a warning,
     since the answers are paid for.
@@ -173,8 +173,8 @@ def _of_benchmark(
     return section
 
 
-def _of_data(results: Mapping[str, Any]) -> list[Condition]:
-    """That the data are the packaged sample, or a part of a benchmark's."""
+def _of_data(results: Mapping[str, Json]) -> list[Condition]:
+    """The conditions that the data are the packaged sample, or a part of a benchmark's."""
     made = [Condition(Kind.SAMPLE, SAMPLE_TEXT)] if settings.is_sample() else []
     told = part(results.get("config") or {})
     return [*made, Condition(Kind.PART, told)] if told else made
@@ -201,14 +201,14 @@ def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[C
     return [*made, *measures.few_videos(task, items)]
 
 
-def reading(details: Mapping[str, Mapping[str, Any]]) -> list[Condition]:
-    """How replies were read (readings.py), by the details of tasks: the heaviest of all first."""
+def reading(details: Mapping[str, Mapping[str, Json]]) -> list[Condition]:
+    """The conditions of how replies were read (readings.py), by tasks' details, heaviest first."""
     found = [(note, name) for name, own in details.items() for note in own.get("reading", ())]
     found.sort(key=lambda one: -one[0]["weight"])
     return [Condition(Kind.READING, f"{name}: {note['text']}", (name,)) for note, name in found]
 
 
-def _versions(results: Mapping[str, Any], names: Sequence[str]) -> list[Condition]:
+def _versions(results: Mapping[str, Json], names: Sequence[str]) -> list[Condition]:
     """The versions that numbers depend on: of packages, and of the tasks."""
     packages = ("lmms-eval-tasks", "lmms_eval", "transformers", "torch")
     found = {name.replace("_", "-"): _version(name) for name in packages}
@@ -226,7 +226,7 @@ def _version(package: str) -> str:
 def _videos(
     benchmark: Benchmark, found: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
-    """How many videos, or what else items belong to, were asked about, and how many there are."""
+    """Count the videos (or other clusters) that were asked about, and those that there are."""
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
@@ -237,20 +237,20 @@ def _videos(
 
 
 def _not_counted() -> str:
-    """Of a model class that shows nowhere what the model gets; "" of our own."""
+    """Say that a model class shows nowhere what its model gets; "" of our own."""
     model = context.current().model
-    media = class_table.media_of(model.name, model.interface) if model else None
+    media = model_capabilities.media_of(model.name, model.interface) if model else None
     if model is None or (media is not None and media.ours):
         return ""
     return f"reached the model: not observed, {model.name}'s class shows it nowhere"
 
 
-def _carried(results: Mapping[str, Any], task: str) -> Carried | None:
+def _carried(results: Mapping[str, Json], task: str) -> Carried | None:
     values = results["results"].get(task, {}).values()
     return next((one for one in values if isinstance(one, Carried) and not one.task), None)
 
 
-def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:
+def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
     """Replace what carried items through the host in the rows of tasks.
 
     Counts become plain ones, placeholders of joined numbers vanish with their errors.
@@ -264,7 +264,7 @@ def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:
                     values.pop(one, None)
 
 
-def mark(results: dict[str, Any]) -> None:
+def mark(results: JsonObject) -> None:
     """Show what is invalid in the host's own table too: its first column is the alias."""
     names = screen.invalid_names(results)
     for table in (results["results"], results.get("groups", {})):

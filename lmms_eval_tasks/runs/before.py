@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from lmms_eval_tasks import context, judges, prompts, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, LoadedData
@@ -14,11 +13,12 @@ from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import extras
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import listed
 
 
-class Checked:
-    """What is known of a benchmark's data in this process since its last check.
+class CheckedData:
+    """The data of a benchmark as its last check in this process found them.
 
     The host hands nothing from the check to docs and results, and files may change or go while a
     model answers.
@@ -30,8 +30,8 @@ class Checked:
         self.lost: dict[media.Window, str] = {}  # windows that cannot be made, with the reason
 
 
-class _Known(dict[str, Checked]):
-    """What is known of benchmarks' data in a run, by name."""
+class _Known(dict[str, CheckedData]):
+    """The checked data of benchmarks in a run, by name."""
 
 
 def check(tasks: Sequence[str]) -> None:
@@ -58,7 +58,7 @@ def check(tasks: Sequence[str]) -> None:
         benchmark.check(names, loaded[benchmark.name])
         if any(benchmark.tasks[name].asks for name in names):
             check_judge(benchmark)
-        known[benchmark.name] = Checked(loaded[benchmark.name], names)
+        known[benchmark.name] = CheckedData(loaded[benchmark.name], names)
 
 
 def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
@@ -82,7 +82,7 @@ def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
         )
 
 
-def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Plan:
+def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> context.ClassPlan:
     """Decide what the running model's class needs for these tasks, if it can take them."""
     made = plan.of(model, needs)
     context.current().go_by(made)
@@ -94,13 +94,13 @@ def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Pla
     return made
 
 
-def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.Needs:
-    """What a task's requests hold: its first one tells it for all."""
+def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaNeeds:
+    """The kinds of media in a task's requests, by its first one."""
     task, asked = benchmark.tasks[name], benchmark.docs(loaded, name)[context.current().docs]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
     several = plan.FRAMES if "images" in kinds else 0
-    return plan.Needs(
+    return plan.MediaNeeds(
         name,
         videos="video" in kinds,
         pictures=several + kinds.count("image"),
@@ -139,12 +139,12 @@ def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     return benchmark.load(names, only=shown)
 
 
-def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
-    """What the check before the run found; made now if it was not, or not of these tasks."""
+def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
+    """Return the checked data; they are checked now if they were not, or not for these tasks."""
     all_known = context.current().own(_Known)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = all_known[benchmark.name] = Checked(load(benchmark, names), names)
+        known = all_known[benchmark.name] = CheckedData(load(benchmark, names), names)
     return known
 
 
@@ -158,14 +158,14 @@ def docs(benchmark: Benchmark, name: str) -> list[Doc]:
     ]
 
 
-def _uncut(benchmark: Benchmark, known: Checked, doc: Doc) -> Cut | None:
+def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> Cut | None:
     """The cut of a doc, if it cannot be made."""
     cut = benchmark.cut(doc) if known.lost else None
     return cut if cut is not None and cut.window in known.lost else None
 
 
-def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
-    """What a task leaves out, by name, with the reason."""
+def left_out(benchmark: Benchmark, known: CheckedData, name: str) -> dict[str, str]:
+    """Return what a task leaves out, by name, with the reason."""
     uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.loaded, name))
     lost = {cut.name: known.lost[cut.window] for cut in uncut if cut is not None}
     return {**known.loaded.left_out(name), **lost}
@@ -196,7 +196,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
             cuts = [benchmark.cut(doc) for doc in own[first:]]
-            parts.append(media.Needs(name, [cut for cut in cuts if cut is not None], count))
+            parts.append(media.TaskMedia(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.cuts
         known.lost = media.make(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)
@@ -228,7 +228,7 @@ def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
     judges.preflight(judge_config(benchmark, spec), benchmark.criteria())
 
 
-def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, Any]:
+def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
     """Judge and prompts for a run's results, as plain types; no secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
     told = {**judges.describe(config), **benchmark.judge_notes(config)}
@@ -242,7 +242,7 @@ def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, A
 
 
 def shown_judge(config: JudgeConfig, spec: str | None = None) -> str:
-    """How a user names this judge: its file, or its short form without a password."""
+    """Return a judge as a user names it: its file, or its short form without a password."""
     named = spec or settings.text(settings.JUDGE)
     return named if named.endswith((".yml", ".yaml")) else config.label
 

@@ -1,4 +1,4 @@
-"""What a run would cost before it is started: generations, verdicts, tokens, dollars, time.
+"""Costs of a run before it is started: generations, verdicts, tokens, dollars, time.
 
 Measured on the data's own texts. What cannot be known before (the model's answers, the judge's
 reasons) is assumed and said.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Item, Task
@@ -20,6 +20,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
 from lmms_eval_tasks.tables.paper_tables import by_row
+from lmms_eval_tasks.utils.json_files import Json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,8 +49,8 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     return found
 
 
-def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[str, Any]]]:
-    """What the judge is asked about replies to docs; stand-ins are the replies and the verdicts.
+def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[str, Json]]]:
+    """The requests to the judge on replies to docs; replies and verdicts are stand-ins.
 
     Empty where nothing is judged, as where the reference is withheld.
     """
@@ -72,7 +73,7 @@ class _AllAsked(Exception):  # noqa: N818 - no error
 
 
 def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
-    """What the judge is asked about one reply."""
+    """The requests to the judge about one reply."""
     found: list[Ask] = []
     settle(task.score(kept, reply), _stand_ins(found))
     return found

@@ -1,4 +1,4 @@
-"""What a model is given, in the forms of the host: text and visuals, or messages."""
+"""Parts of a doc in the forms of the host: text and visuals, or messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import SAME, Part
-from lmms_eval_tasks.media import clips, recipes
+from lmms_eval_tasks.media import clip_specs, clips
 from lmms_eval_tasks.models import plan
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 PLACEHOLDER = "<image>"  # of a picture between texts, for simple models
 
 
-def text_of(parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None) -> str:
+def text_of(parts: Sequence[Part], kwargs: Mapping[str, Json] | None = None) -> str:
     """For simple models: the texts, with a placeholder where a picture stands between them.
 
     Args:
@@ -49,7 +50,7 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
     return found
 
 
-def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
+def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
     """For chat models: one user turn with the parts in order (docs/design.md)."""
     content = []
     for part in _fitting(parts):
@@ -79,7 +80,7 @@ def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
 def _frames_of(path: str) -> list[Image]:
     wanted = settings.frames_for("", plan.FRAMES)
-    return list(clips.images(recipes.make(path, recipes.Recipe("uniform", wanted))))
+    return list(clips.images(clip_specs.make(path, clip_specs.ClipSpec("uniform", wanted))))
 
 
 def _made(given: Any) -> Any:

@@ -6,20 +6,21 @@ import itertools
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
 
 
 class JudgeUsage(NamedTuple):
-    """What the judges of a run did."""
+    """The work of a run's judges."""
 
-    usage: tuple[dict[str, Any], ...] = ()  # a row for each task and judge (judges/run.py)
+    usage: tuple[JsonObject, ...] = ()  # a row for each task and judge (judges/run.py)
     labels: frozenset[str] = frozenset()  # judges that were asked by tasks, not by other judges
     given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, and why
     prices: str = ""  # where they are from, and of when
@@ -59,7 +60,7 @@ class Judging:
                 run.current().progress.expect(items)
 
     def end(self) -> JudgeUsage:
-        """What the judges did, over all processes, each of which has to ask."""
+        """Return the work of the judges of all processes, each of which has to call this."""
         from lmms_eval_tasks.judges import run
         from lmms_eval_tasks.judges.report import Ledger, departures
 

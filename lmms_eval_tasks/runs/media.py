@@ -20,15 +20,15 @@ PATIENCE = 10.0  # seconds of cutting after which a bar tells of it
 Window = tuple[Any, ...]  # of a Cut: what tells it apart
 
 
-class Needs(NamedTuple):
-    """What one task needs."""
+class TaskMedia(NamedTuple):
+    """The cuts that one task needs."""
 
     task: str  # its name
     cuts: Sequence[Cut]  # of its docs, in their order
     asked: int  # how many of these docs are asked
 
     def first(self, tried: Mapping[Window, str]) -> Iterator[Cut]:
-        """Those of its first docs, not tried so far; one that failed does not count."""
+        """The cuts of its first docs that were not tried so far; one that failed does not count."""
         good = 0
         for cut in self.cuts:
             if good >= self.asked:
@@ -40,7 +40,7 @@ class Needs(NamedTuple):
 
 
 def asked(docs: Sequence[int], limit: float | None) -> list[int]:
-    """How many docs of each task the host asks.
+    """Return how many docs of each task the host asks.
 
     Args:
         docs: how many each task of the run has, in its order.
@@ -56,7 +56,7 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     return [int(limit)] * len(docs)
 
 
-def make(parts: Sequence[Needs], title: str, done: str) -> dict[Window, str]:
+def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[Window, str]:
     """Make the cuts of the parts, as many at once as there are processors.
 
     Returns:
@@ -85,7 +85,9 @@ def _why_not(cut: Cut) -> str:
     return ""
 
 
-def lost(parts: Sequence[Needs], uncut: Mapping[Window, str], impossible: str) -> dict[str, str]:
+def lost(
+    parts: Sequence[TaskMedia], uncut: Mapping[Window, str], impossible: str
+) -> dict[str, str]:
     """Names of cuts that cannot be made, with the reason.
 
     Args:

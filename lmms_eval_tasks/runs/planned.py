@@ -1,35 +1,35 @@
-"""What it takes to make a paper's rows again: the recipes' commands, and what they would cost.
+"""The commands that make a paper's rows again (its recipes), and what they would cost.
 
-Requests, texts and the judge's tokens are `estimate`'s on the user's data, or the published counts
-(leaderboards/recipes/data.yaml). A GPU computes a prompt with 2 operations for each parameter and
-token, and reads all weights for each token of a reply; both at a share of what an A100's data sheet
-says. Over vLLM (`tasks_vllm`) media that stand before several questions are computed once, a batch
-shares one reading of the weights, and all GPUs of a model work at once; with the other classes one
-request follows another, and GPUs take turns on a model's layers. Vision towers, loading, what an
-engine does for each request and waiting are left out. None of it was ever measured on a GPU.
+Requests, texts, media and the judge's tokens are the published counts
+(leaderboards/recipes/data.yaml), whatever data are at hand. A GPU computes a prompt with 2
+operations for each parameter and token, and reads all weights for each token of a reply; both at a
+share of what an A100's data sheet says. Over vLLM (`tasks_vllm`) media that stand before several
+questions are computed once, a batch shares one reading of the weights, and all GPUs of a model work
+at once; with the other classes one request follows another, and GPUs take turns on a model's
+layers. Vision towers, loading, what an engine does for each request and waiting are left out. None
+of it was ever measured on a GPU.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import JudgeConfig, run
+from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import CostEstimate, default_rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
-from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models import model_capabilities, recipes
 from lmms_eval_tasks.models.plan import FRAMES
-from lmms_eval_tasks.models.recipes import Facts, Recipe, Work
-from lmms_eval_tasks.runs import before, estimate
+from lmms_eval_tasks.models.recipes import ModelFacts, RowRecipe, TaskWorkload
+from lmms_eval_tasks.runs import before
 
 OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
 BANDWIDTH = 2.0e12  # bytes a second, of its 80 GB
@@ -38,11 +38,10 @@ BYTES = 2  # of a parameter
 ROOM = 2  # times the longest estimate is what a job is given
 
 Engine = Literal["vllm"]
-Counted = Callable[[str, Recipe], CostEstimate]  # the work of a task, as a recipe says it
 
 
 class Cost(NamedTuple):
-    """What a recipe would take; dollars are None where a price is not known."""
+    """The cost of a recipe; dollars are None where a price is not known."""
 
     name: str
     requests: int
@@ -87,19 +86,18 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
     if engine is not None:
         forms = {one.path.stem: recipes.on_vllm(one) for one in found}
         refused = {name: one for name, one in forms.items() if isinstance(one, str)}
-        found = [one for one in forms.values() if isinstance(one, Recipe)]
+        found = [one for one in forms.values() if isinstance(one, RowRecipe)]
     without = [f"# no form of {name} for {engine}: {why}" for name, why in refused.items()]
     if not found:
         of_engine = f" for {engine}" if engine else ""
         where = f"there are no recipes of {benchmark}{of_engine} in leaderboards/recipes"
         raise TasksError("\n".join([where, *(line.removeprefix("# ") for line in without)]))
-    notes: dict[str, None] = {}
-    each = costs(found, notes)
+    each = list(map(cost, found))
     if slurm:
         yield from _directives(benchmark, each)
-    yield from (f"# {line}" for line in [*_headed(benchmark, found, each), *notes])
+    yield from (f"# {line}" for line in _headed(benchmark, found, each))
     if engine is not None:
-        hours = {one.name: one.hours for one in costs(own, notes)}
+        hours = {one.name: one.hours for one in map(cost, own)}
         lost = sum(hours[name] for name in refused)
         yield (
             f"# By the recipes' own classes these are about {sum(hours.values()) - lost:,.1f} "
@@ -112,23 +110,24 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
         yield f"# no recipe of {name}: {why}"
 
 
-def _told(recipe: Recipe, cost: Cost) -> list[str]:
-    return [str(cost), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
+def _told(recipe: RowRecipe, taken: Cost) -> list[str]:
+    return [str(taken), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
 
 
-def _command(recipe: Recipe) -> str:
+def _command(recipe: RowRecipe) -> str:
     whole, here = recipe.path.resolve(), Path.cwd()
     shown = whole.relative_to(here) if whole.is_relative_to(here) else whole
     return shlex.join(["lmms_eval", "--config", str(shown), *recipe.options])
 
 
-def _headed(benchmark: str, found: Sequence[Recipe], each: Sequence[Cost]) -> Iterator[str]:
+def _headed(benchmark: str, found: Sequence[RowRecipe], each: Sequence[Cost]) -> Iterator[str]:
     hours = sum(one.hours for one in each)
     yield (
         f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
         f"{_summed([one.dollars for one in each])} for the models' servers and "
         f"{_summed([one.judge for one in each])} for the judge."
     )
+    yield "Counted by the published numbers (leaderboards/recipes/data.yaml)."
     yield (
         f"GPU hours: 2 operations a parameter and prompt token at {SHARE:.0%} of "
         f"{OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at {SHARE:.0%} of "
@@ -185,27 +184,24 @@ def _array(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
 # --- what a recipe costs --------------------------------------------------------------------------
 
 
-def costs(found: Sequence[Recipe], notes: dict[str, None]) -> list[Cost]:
-    """What each recipe would take; `notes` gets what it rests on.
+def cost(recipe: RowRecipe) -> Cost:
+    """Return the cost of a recipe.
 
     Raises:
         TasksError: the judge's settings are wrong.
     """
-    counted: Counted = functools.partial(_counted, known={}, notes=notes)
-    return [_cost(one, counted) for one in found]
-
-
-def _cost(recipe: Recipe, counted: Counted) -> Cost:
     facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
-    prompt, cached, reply, total = 0.0, 0.0, 0.0, CostEstimate()
+    requests, prompt, cached, reply, judged = 0, 0.0, 0.0, 0.0, CostEstimate()
     batched = recipe.model.name == recipes.VLLM
     for task in registry.selected(recipe.tasks):
-        plan, one = counted(task, recipe), recipes.work(task)
-        total.add(plan)
-        media = plan.generations * _media(one, facts, frames)
-        prompt += plan.prompt_tokens + media
-        cached += media * (1 - one.clips / one.docs) if batched and one.clips else 0
-        reply += plan.generations * (one.reply + facts.thinks)
+        work = recipes.work(task)
+        media = work.docs * _media(work, facts, frames)
+        requests += work.docs
+        prompt += round(work.docs * work.text) + media
+        cached += media * (1 - work.clips / work.docs) if batched and work.clips else 0
+        reply += work.docs * (work.reply + facts.thinks)
+        with settings.said(recipe.settings):
+            judged.add(_judged(task, work))
     weights = facts.billions * 1e9
     reading = BYTES / BANDWIDTH / (recipe.batch if batched else 1)
     # Where a batch is large, its operations take longer than the reading.
@@ -215,79 +211,50 @@ def _cost(recipe: Recipe, counted: Counted) -> Cost:
     idle = 1 if batched else gpus  # GPUs that take turns on the layers all count while one works
     return Cost(
         recipe.path.stem,
-        total.generations,
+        requests,
         round(prompt),
         round(cached),
         round(reply),
         seconds / SHARE / 3600 * idle,
         gpus,
         0.0 if gpus else _dollars(recipe.checkpoint, facts, round(prompt), round(reply)),
-        total.calls,
-        total.cost,
+        judged.calls,
+        judged.cost,
     )
 
 
-def _frames(recipe: Recipe) -> int:
+def _frames(recipe: RowRecipe) -> int:
     """At most so many of a video reach the model."""
-    media = class_table.media_of(recipe.model.name, recipe.model.interface)
+    media = model_capabilities.media_of(recipe.model.name, recipe.model.interface)
     if media is None or media.frames_argument is None:
         return FRAMES
     given = recipe.model.arguments.get(media.frames_argument)
     return int(given or media.frames_default or FRAMES)
 
 
-def _media(one: Work, facts: Facts, frames: int) -> float:
+def _media(one: TaskWorkload, facts: ModelFacts, frames: int) -> float:
     """Tokens of a doc's media."""
     video = one.video * facts.second or (frames * facts.frame if one.video else 0)
     picture = facts.frame if facts.picture is None else facts.picture
     return video + one.pictures * picture + one.sound * facts.sound
 
 
-def _dollars(model: str, facts: Facts, prompt: int, reply: int) -> float | None:
+def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | None:
     known = run.current().prices.of(model, None)
     if known is None and facts.input is not None and facts.output is not None:
         known = Price(input=facts.input, output=facts.output)
     return known.cost(prompt, reply) if known else None
 
 
-def _counted(
-    task: str, recipe: Recipe, *, known: dict[tuple[str, ...], CostEstimate], notes: dict[str, None]
-) -> CostEstimate:
-    """The work of a task on the user's data, or by the published counts, which is noted."""
-    key = (task, *(f"{name}={value}" for name, value in recipe.settings.items()))
-    if key not in known:
-        with settings.said(recipe.settings):
-            known[key] = _on_data(task, notes)
-    return known[key]
-
-
-def _on_data(task: str, notes: dict[str, None]) -> CostEstimate:
-    benchmark = registry.of(task)
-    config = None
+def _judged(task: str, work: TaskWorkload) -> CostEstimate:
+    """The judge's part of a task."""
+    benchmark, found = registry.of(task), CostEstimate(task)
     if benchmark.tasks[task].asks:
         env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked
         config = before.judge_config(benchmark, env=env)
-    place = settings.data_root() / benchmark.name
-    why = f"no data at {place}"
-    if place.is_dir():
-        try:
-            counted = estimate.estimate(task, config)
-        except TasksError as error:
-            why = str(error).splitlines()[0]
-        else:
-            notes[f"Counted on {place}; the media's lengths are the published ones."] = None
-            return counted
-    notes[f"Counted by the published numbers: {why}"] = None
-    return _published(task, config)
-
-
-def _published(task: str, config: JudgeConfig | None) -> CostEstimate:
-    one = recipes.work(task)
-    found = CostEstimate(task, one.docs, round(one.docs * one.text))
-    if config is not None and config.endpoints:
-        found.verdicts = found.calls = round(one.docs * one.calls)
-        found.judge_tokens = round(found.calls * one.asked)
-        found.reply_tokens = round(found.calls * one.told)
-        known = run.current().endpoint(config).price
-        found.cost = known.cost(found.judge_tokens, found.reply_tokens) if known else None
+        if config.endpoints:
+            found.calls = round(work.docs * work.calls)
+            asked, told = round(found.calls * work.asked), round(found.calls * work.told)
+            known = run.current().endpoint(config).price
+            found.cost = known.cost(asked, told) if known else None
     return found

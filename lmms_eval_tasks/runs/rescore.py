@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
-from lmms_eval_tasks.judges.asking import Asker, given_by, usable
+from lmms_eval_tasks.judges.asking import Asker, given_by
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
 from lmms_eval_tasks.report import invalid, measures
@@ -27,8 +27,10 @@ from lmms_eval_tasks.utils.conditions import (
     merged,
     record,
 )
-from lmms_eval_tasks.utils.saved_runs import MEND, Run, refuse_twice, saved_items
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
+from lmms_eval_tasks.utils.saved_runs import MEND, SavedRun, refuse_twice, saved_items
 
+T = TypeVar("T")
 FEW = 3  # ids of items in a line; all of them stand in the file of --output
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
 Side = tuple[str | None, str, str]
@@ -38,117 +40,101 @@ SHOWN = 4  # numbers that changed, in a line
 
 
 class Changes(NamedTuple):
-    """How the numbers of a task or group compare with the saved ones."""
+    """The numbers of a task or group beside the saved ones."""
 
     equal: int  # numbers that are the same to the last digit
-    changed: Mapping[str, tuple[Any, Any]]  # name -> saved and now; None saved of a new number
+    changed: Mapping[str, tuple[Json, Json]]  # name -> saved and now; None saved of a new number
     new: int = 0  # verdicts that were asked for
     kept: int = 0  # verdicts that were saved
 
+    @classmethod
+    def between(
+        cls, saved: Mapping[str, Json], now: Mapping[str, Json], new: int = 0, kept: int = 0
+    ) -> Changes | None:
+        """Compare the numbers of a results file with those of today; None if none is in both."""
+        shared = [n for n in now if n in saved and (saved[n], now[n]) != (None, None)]
+        changed = {n: (saved[n], now[n]) for n in shared if saved[n] != now[n]}
+        return cls(len(shared) - len(changed), changed, new, kept) if shared else None
+
     def line(self, *, judged: bool) -> str:
-        """What came out, for a reader; `judged` if a judge was named."""
-        changed = (
-            self.changed if judged else {n: v for n, v in self.changed.items() if v[0] is not None}
-        )
-        total = self.equal + len(changed)
-        listed = ", ".join(
-            f"{n} {_text(a)} to {_text(b)}" for n, (a, b) in [*changed.items()][:SHOWN]
-        )
+        """Return the line for a reader; `judged` if a judge was named."""
+        changed = {n: v for n, v in self.changed.items() if judged or v[0] is not None}
+        total, kept = self.equal + len(changed), self.new + self.kept
+        listed = [f"{n} {_text(a)} to {_text(b)}" for n, (a, b) in [*changed.items()][:SHOWN]]
         more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+        what = f"{', '.join(listed)}{more}"
         if judged:
-            verdicts = (
-                f"{self.new:,} verdicts new, {self.kept:,} kept; " if self.new + self.kept else ""
-            )
+            verdicts = f"{self.new:,} verdicts new, {self.kept:,} kept; " if kept else ""
             told = f"{verdicts}{len(changed)} of {total} numbers changed"
-            return f"{told}: {listed}{more}" if changed else told
+            return f"{told}: {what}" if changed else told
         told = f"{self.equal} of {total} numbers equal the saved ones"
-        return f"{told}; changed: {listed}{more}" if changed else told
+        return f"{told}; changed: {what}" if changed else told
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
 @dataclass
+class Numbers:
+    """The numbers of one task or group of one model, and what they rest on."""
+
+    name: str
+    model: str | None
+    values: JsonObject
+    details: JsonObject
+    changes: Changes | None
+    tasks: Sequence[str] = ()  # of a group: those that it joins
+    conditions: Record = ()  # of a task
+    invalid: str = ""  # why a task is
+    read_otherwise: Sequence[str] = ()  # ids of items of which something else is read than saved
+
+
+@dataclass
 class Rescored:
-    """What came out: numbers by label, and what the user should know.
+    """The numbers of a benchmark's saved runs, and what the user should know."""
 
-    A label is a task's or group's name, with the model behind it where there are several.
-    """
-
-    several: bool = False
-    numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
+    several: bool = False  # whether a task is there of several models
+    found: list[Numbers] = field(default_factory=list)  # tasks, then groups
     notes: list[str] = field(default_factory=list)
-    changes: dict[str, Changes] = field(default_factory=dict)  # by label
-    # Label of a task -> ids of items in whose replies something else is read than when saved.
-    read_otherwise: dict[str, list[str]] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)  # tasks that are invalid, and why
-    groups: dict[str, list[str]] = field(default_factory=dict)  # label -> those of its tasks
-    conditions: dict[str, Record] = field(default_factory=dict)  # by label of a task
     apart: dict[str, list[Side]] = field(default_factory=dict)  # group -> what could not be joined
     judged: bool = False  # whether there are any verdicts
 
-    @property
-    def invalid(self) -> set[str]:
-        """Labels of what is invalid, groups of such tasks too."""
-        bad = self.problems.keys()
-        return {*bad, *(name for name, own in self.groups.items() if bad & set(own))}
+    def label(self, name: str, model: str | None) -> str:
+        """Return a task's or group's name, with the model behind it where there are several."""
+        return f"{name} {model}" if self.several else name
 
-    def label(self, name: str, run: Run) -> str:
-        """Of a task's or group's numbers."""
-        return f"{name} {run.model}" if self.several else name
+    def by_label(self, get: Callable[[Numbers], T | None]) -> dict[str, T]:
+        """Return something of each task and group by label, without those where it is None."""
+        pairs = ((self.label(one.name, one.model), get(one)) for one in self.found)
+        return {label: value for label, value in pairs if value is not None}
 
-    def add(self, found: Iterable[Condition]) -> None:
+    def is_invalid(self, one: Numbers) -> bool:
+        """Return True of a task that is invalid, and of a group of such tasks."""
+        parts = (other for other in self.found if other.model == one.model)
+        return bool(one.invalid) or any(p.invalid for p in parts if p.name in one.tasks)
+
+    def add(self, conditions: Iterable[Condition]) -> None:
         """Add conditions to the records of the tasks that they concern."""
-        given = list(found)
-        for label, own in self.conditions.items():
-            task = label.partition(" ")[0]
-            self.conditions[label] = record([*own, *concerning(given, [task])])
+        given = list(conditions)
+        for one in (own for own in self.found if not own.tasks):
+            one.conditions = record([*one.conditions, *concerning(given, [one.name])])
 
     def told(self) -> list[str]:
         """The conditions of all numbers and other notes, each line once; facts last."""
-        by_model: dict[str, dict[str, Record]] = {}
-        for label, own in self.conditions.items():
-            task, _, model = label.partition(" ")
-            by_model.setdefault(model, {})[task] = own
-        found = [
-            f"{model}: {line}" if model else line
-            for model, records in by_model.items()
-            for line in lines(merged(records))
-        ]
-        return list(dict.fromkeys([*self.notes, *found]))
-
-    def compare(
-        self,
-        label: str,
-        saved: Mapping[str, Any] | None,
-        now: Mapping[str, Any],
-        verdicts: tuple[int, int] = (0, 0),
-    ) -> None:
-        """Note whether numbers came out again to the last digit.
-
-        Args:
-            label: of the task or group.
-            saved: the numbers of the results file; None or empty without one.
-            now: the numbers of today.
-            verdicts: how many are new, and how many were kept.
-        """
-        before = saved or {}
-        shared = [
-            name for name in now if name in before and (before[name], now[name]) != (None, None)
-        ]
-        changed = {n: (before[n], now[n]) for n in shared if before[n] != now[n]}
-        if shared:
-            self.changes[label] = Changes(len(shared) - len(changed), changed, *verdicts)
+        told = list(self.notes)
+        for model in dict.fromkeys(one.model for one in self.found):
+            own = {n.name: n.conditions for n in self.found if n.model == model and not n.tasks}
+            told += [f"{model}: {one}" if self.several else one for one in lines(merged(own))]
+        return list(dict.fromkeys(told))
 
 
 def rescore_saved(
     benchmark: Benchmark,
-    runs: Sequence[Run],
+    runs: Sequence[SavedRun],
     judge: str | None = None,
     *,
-    take: Callable[[Run, Items], object] | None = None,
+    take: Callable[[SavedRun, Items], object] | None = None,
 ) -> Rescored:
     """Every metric again from saved samples; joined numbers of each model and data.
 
@@ -169,23 +155,24 @@ def rescore_saved(
     if judge:
         before.check_judge(benchmark, judge)
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
-    asked = usable(lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
+    asked = judges.make(before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
-    joined: dict[str, dict[str, Any]] = {}
+    joined: list[Numbers] = []
 
-    def small(run: Run) -> tuple[Side, Items]:
-        """What joins read of a run, which is no verdict; of others what their notes read."""
-        items, read_otherwise, verdicts_of = _scored(benchmark, run, asked)
+    def small(run: SavedRun) -> tuple[Side, Items]:
+        """Keep of a run what is needed later, to save memory: for joins all but verdicts."""
+        items, read_otherwise, counts = _scored(benchmark, run, asked)
         if not items:
             return (run.model, "", ""), ()
-        _tell(benchmark, run, items, done, verdicts_of, judged_anew=bool(judge))
+        made = _numbers(benchmark, run, items, done, counts, judged_anew=bool(judge))
         if read_otherwise and not judge:  # a judge changes what items hold, too
-            label = done.label(run.task, run)
-            done.read_otherwise[label] = read_otherwise
+            made.read_otherwise = read_otherwise
             few, total = ", ".join(read_otherwise[:FEW]), f"{len(read_otherwise)} of {len(items)}"
             done.notes.append(
-                f"{label}: {total} items are read otherwise than when saved (the first: {few})"
+                f"{done.label(run.task, run.model)}: {total} items are read otherwise than when "
+                f"saved (the first: {few})"
             )
+        done.found.append(made)
         if take is not None:
             take(run, items)
         first, joins = items[0], any(run.task in join.tasks for join in benchmark.joins)
@@ -196,20 +183,20 @@ def rescore_saved(
         ]
 
     def of_model(model: str | None) -> list[str]:
-        sides: dict[Side, dict[str, tuple[Run, Items]]] = {}
+        sides: dict[Side, dict[str, tuple[SavedRun, Items]]] = {}
         for run in (one for one in runs if one.model == model):
             side, items = small(run)
             if items:
                 sides.setdefault(side, {})[run.task] = (run, items)
         for side, own in sides.items():
-            joined.update(_joined(benchmark, side, own, done))
+            joined.extend(_joined(benchmark, side, own, done))
         told = benchmark.notes({n: one for own in sides.values() for n, (_, one) in own.items()})
         return [f"{model}: {line}" if done.several else line for line in told]
 
     last = [line for model in dict.fromkeys(run.model for run in runs) for line in of_model(model)]
-    done.numbers |= joined
+    done.found += joined
     for group, found in done.apart.items():
-        if len(found) > 1 and not any(label.split()[0] == group for label in joined):
+        if len(found) > 1 and not any(one.name == group for one in joined):
             sides = "; ".join(", ".join(map(str, side)) for side in found)
             done.notes.append(f"{group} not computed: model, data or setting differ: {sides}")
     done.notes = list(dict.fromkeys([*done.notes, *last]))
@@ -217,7 +204,7 @@ def rescore_saved(
 
 
 def _scored(
-    benchmark: Benchmark, run: Run, judge: Judge
+    benchmark: Benchmark, run: SavedRun, judge: Judge
 ) -> tuple[Items, list[str], tuple[int, int]]:
     """A run's items again, in the order of their ids; the ids of those read otherwise; and how many
     verdicts are new and how many were kept.
@@ -273,7 +260,7 @@ def _judged_text(task: Task, item: Item) -> str:
 
 
 def _is_read_otherwise(saved: Item, now: Item) -> bool:
-    """Whether another text, letter, list or status was read; which rule read it does not matter."""
+    """Return True if another text, letter, list or status was read, by whichever rule."""
     return any(
         saved[name] != now[name]
         for name in (saved.keys() & now.keys()) - {"read_by"}
@@ -281,76 +268,67 @@ def _is_read_otherwise(saved: Item, now: Item) -> bool:
     )
 
 
-def _tell(
+def _numbers(
     benchmark: Benchmark,
-    run: Run,
+    run: SavedRun,
     items: Items,
     done: Rescored,
-    verdicts_of: tuple[int, int],
+    counts: tuple[int, int],
     *,
     judged_anew: bool,
-) -> None:
+) -> Numbers:
     """The numbers of one run, and all that the user should know of them."""
-    task, label = benchmark.tasks[run.task], done.label(run.task, run)
-    numbers = done.numbers[label] = measures.numbers(task, items)
-    done.sidecar[label] = measures.details(task, items)
-    done.compare(label, run.saved, numbers, verdicts_of)
-    given = statuses(label, items)
+    task, label = benchmark.tasks[run.task], done.label(run.task, run.model)
+    values, details = measures.numbers(task, items), measures.details(task, items)
+    changes = Changes.between(run.saved or {}, values, *counts)
+    given, may_fail = statuses(label, items), settings.may_fail()
     done.judged = done.judged or bool(given)
     failed = invalid.of_judge(given, {row["judge"] for row in given})
-    may_fail = settings.may_fail()
-    lost = run.broken(may_fail)
-    broken = {label: lost} if lost else {}
-    problems = invalid.together(failed, invalid.of_items(label, items), broken)
+    broken = {label: lost} if (lost := run.broken(may_fail)) else {}
+    why = invalid.together(failed, invalid.of_items(label, items), broken).get(label, "")
     conditions = run.conditions(benchmark.name, may_fail)
-    changes = done.changes.get(label)
-    if not problems and not judged_anew and changes is not None and not changes.changed:
+    if not why and not judged_anew and changes is not None and not changes.changed:
         # Numbers that come out as they were are as INVALID as they were.
-        stored = "; ".join(one.text for one in conditions if one.kind == Kind.INVALID)
-        problems = {label: stored} if stored else {}
-    done.problems |= problems
+        why = "; ".join(one.text for one in conditions if one.kind == Kind.INVALID)
     lengths = (run.section(benchmark.name).get("details") or {}).get(run.task, {})
     anew = {*after.OF_ITEMS, Kind.INVALID, *(OF_JUDGE if judged_anew else ())}
-    done.conditions[label] = record(
+    known = record(
         [
             *(one for one in conditions if one.kind not in anew),
             *after.of_items(task, items, Lengths.of(lengths)),
-            *after.reading({run.task: done.sidecar[label]}),
+            *after.reading({run.task: details}),
             *(Condition(Kind.NOTE, f"{label}: {note}", (run.task,)) for note in task.notes(items)),
-            *(Condition(Kind.INVALID, why, (run.task,)) for why in problems.values()),
+            *([Condition(Kind.INVALID, why, (run.task,))] if why else []),
         ]
     )
+    return Numbers(run.task, run.model, values, details, changes, conditions=known, invalid=why)
 
 
 def _joined(
-    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[Run, Items]], done: Rescored
-) -> dict[str, dict[str, Any]]:
-    """The joined numbers of runs of one side, by label."""
-    found = {}
+    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[SavedRun, Items]], done: Rescored
+) -> Iterator[Numbers]:
+    """The joined numbers of runs of one side."""
     for join in benchmark.joins:
-        there = {name: own[name] for name in join.tasks if name in own}
-        sides = {name: items for name, (_, items) in there.items()}
-        if not (numbers := measures.joined(join, sides)):
+        runs = [own[name][0] for name in join.tasks if name in own]
+        sides = {run.task: own[run.task][1] for run in runs}
+        if not (values := measures.joined(join, sides)):
             if sides and join.shown:
                 done.apart.setdefault(join.group, []).append(side)
             continue
-        runs = [run for run, _ in there.values()]
-        label = done.label(join.group, runs[0])
-        found[label] = numbers
-        done.sidecar[label] = measures.joined_details(join, benchmark.tasks, sides)
-        done.groups[label] = [done.label(run.task, run) for run in runs]
-        done.compare(label, runs[0].saved_groups.get(join.group), numbers)
+        model, label = runs[0].model, done.label(join.group, runs[0].model)
         done.notes += [f"{label}: {note}" for note in join.notes(sides)]
         if join.counted:
             names = " and ".join(run.file.name for run in runs)
-            done.notes.append(f"{label}: {numbers[join.counted]} questions joined from {names}")
-            if runs[0].model is None:
+            done.notes.append(f"{label}: {values[join.counted]} questions joined from {names}")
+            if model is None:
                 done.notes.append("no results files, so the models could not be compared")
-    return found
+        details = measures.joined_details(join, benchmark.tasks, sides)
+        changes = Changes.between(runs[0].saved_groups.get(join.group) or {}, values)
+        yield Numbers(join.group, model, values, details, changes, [run.task for run in runs])
 
 
-def statuses(label: str, items: Items) -> list[dict[str, Any]]:
-    """How many verdicts of each status items have now, kept ones included, a row for each judge."""
+def statuses(label: str, items: Items) -> list[JsonObject]:
+    """Count the verdicts of each status, kept ones included: a row for each judge."""
     found: dict[str, Counter[str]] = {}
     for item in items:
         for one in (item.get("verdicts") or {}).values():

@@ -11,25 +11,32 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import judges, registry
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.notify import say, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.runs import after, before, scoring, screen
-from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
+from lmms_eval_tasks.runs.rescore import Numbers, Rescored, rescore_saved
 from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils import saved_runs as saved_files
 from lmms_eval_tasks.utils.conditions import Record, as_dicts, departed, merged, of_judge
-from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json, write_lines
+from lmms_eval_tasks.utils.json_files import (
+    Json,
+    JsonObject,
+    check_folder,
+    check_output,
+    write_json,
+    write_lines,
+)
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark, Items
     from lmms_eval_tasks.judges.run import JudgeSession as JudgeRun
 
-Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
+Saved = Sequence[tuple[str, list[saved_files.SavedRun]]]  # saved runs by benchmark
 
 
 def score_again(
@@ -60,7 +67,7 @@ def score_again(
     if save is not None:
         check_folder(save, "--save")
     folder = _Folder(save, [one for _, own in saved for one in own]) if save else None
-    written: dict[str, Any] = {}
+    written: JsonObject = {}
     problems: dict[str, str] = {}
     for name, own in saved:
         benchmark = registry.load(name)
@@ -75,19 +82,24 @@ def score_again(
             tasks = _judged(benchmark, own)
             found = departed(departures(run.departed()), tasks)
             done.add([*of_judge(described, tasks), *found])
-        problems |= done.problems
-        rows = screen.rows(done.numbers, done.invalid, done.sidecar)
+        by_label = done.by_label
+        broken = by_label(lambda one: one.invalid or None)
+        problems |= broken
+        values, details = by_label(lambda one: one.values), by_label(lambda one: one.details)
+        bad = {done.label(one.name, one.model) for one in done.found if done.is_invalid(one)}
+        rows = screen.rows(values, bad, details)
         show(table_console(), screen.chosen(benchmark, rows))
-        print("\n".join([*done.told(), *_changes(done, judged=judge is not None)]))
+        changes = by_label(lambda one: one.changes and one.changes.line(judged=judge is not None))
+        print("\n".join([*done.told(), *(f"{label}: {line}" for label, line in changes.items())]))
         if folder is not None:
             folder.finish(benchmark, own, done, described)
         written[name] = {
-            "numbers": done.numbers,
-            "details": done.sidecar,
+            "numbers": values,
+            "details": details,
             "notes": done.told(),
-            "conditions": {label: as_dicts(own) for label, own in done.conditions.items()},
-            "read_otherwise": done.read_otherwise,
-            "invalid": done.problems,
+            "conditions": by_label(lambda one: None if one.tasks else as_dicts(one.conditions)),
+            "read_otherwise": by_label(lambda one: one.read_otherwise or None),
+            "invalid": broken,
             "judge": judges.describe(config) if judge else None,
         }
     usage = [row for row in run.ledger.rows() if row.judge != NONE]
@@ -100,12 +112,7 @@ def score_again(
     invalid.stop(problems)
 
 
-def _changes(done: Rescored, *, judged: bool) -> list[str]:
-    """What became of the saved numbers, a line for each task and group."""
-    return [f"{label}: {one.line(judged=judged)}" for label, one in done.changes.items()]
-
-
-def _judged(benchmark: Benchmark, runs: Sequence[saved_files.Run]) -> list[str]:
+def _judged(benchmark: Benchmark, runs: Sequence[saved_files.SavedRun]) -> list[str]:
     """The tasks of these runs that a judge judges."""
     return [run.task for run in runs if benchmark.tasks[run.task].asks]
 
@@ -113,14 +120,14 @@ def _judged(benchmark: Benchmark, runs: Sequence[saved_files.Run]) -> list[str]:
 class _Folder:
     """Where samples and results go, of several folders below each; files there are replaced."""
 
-    def __init__(self, folder: Path, runs: Sequence[saved_files.Run]) -> None:
+    def __init__(self, folder: Path, runs: Sequence[saved_files.SavedRun]) -> None:
         several = len({run.file.parent for run in runs}) > 1
         self._places = {
             run.file: folder / run.file.parent.name if several else folder for run in runs
         }
-        self._results: dict[Path, dict[str, Any]] = {}
+        self._results: dict[Path, JsonObject] = {}
 
-    def add(self, benchmark: Benchmark, run: saved_files.Run, items: Items) -> None:
+    def add(self, benchmark: Benchmark, run: saved_files.SavedRun, items: Items) -> None:
         """Write the samples of one run."""
         task, place = benchmark.tasks[run.task], self._places[run.file]
         place.mkdir(parents=True, exist_ok=True)
@@ -134,9 +141,9 @@ class _Folder:
     def finish(
         self,
         benchmark: Benchmark,
-        runs: Sequence[saved_files.Run],
+        runs: Sequence[saved_files.SavedRun],
         done: Rescored,
-        judge: Mapping[str, Any],
+        judge: Mapping[str, Json],
     ) -> None:
         """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
         records: dict[Path, dict[str, Record]] = {}
@@ -145,7 +152,7 @@ class _Folder:
             results = self._results.setdefault(file, copy.deepcopy(run.results))
             _renew(results, benchmark, run, done, judge)
             own = records.setdefault(file, {})
-            own[run.task] = done.conditions.get(done.label(run.task, run), ())
+            own[run.task] = next((one.conditions for one in done.found if _is_of(one, run)), ())
             stored = results["lmms_eval_tasks"][benchmark.name]
             stored.pop("warnings", None)  # of an earlier version
             stored["conditions"] = as_dicts(merged(own))
@@ -153,41 +160,46 @@ class _Folder:
             write_json(file, results)
 
 
+def _is_of(one: Numbers, run: saved_files.SavedRun) -> bool:
+    """Return True for a run's own numbers, and those of the groups that its task is joined in."""
+    return one.model == run.model and run.task in (one.name, *one.tasks)
+
+
 def _renew(
-    results: dict[str, Any],
+    results: JsonObject,
     benchmark: Benchmark,
-    run: saved_files.Run,
+    run: saved_files.SavedRun,
     done: Rescored,
-    judge: Mapping[str, Any],
+    judge: Mapping[str, Json],
 ) -> None:
     """One task in a results file: its numbers, those of its groups, and what they rest on."""
-    label = done.label(run.task, run)
+    own = [one for one in done.found if _is_of(one, run)]
     ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(benchmark.name, {})
     if judge:
         section["judge"] = judge
         ours.pop("judges", None)  # what the judge before did
     ours.setdefault("invalid", {}).pop(run.task, None)
-    if label in done.problems:
-        ours["invalid"][run.task] = done.problems[label]
-    for shown in (label, *(group for group, own in done.groups.items() if label in own)):
-        name = shown.split()[0]
-        section.setdefault("numbers", {})[name] = dict(done.numbers[shown])
-        section.setdefault("details", {})[name] = done.sidecar[shown]
+    for one in own:
+        name = one.name
+        if one.invalid:
+            ours["invalid"][name] = one.invalid
+        section.setdefault("numbers", {})[name] = dict(one.values)
+        section.setdefault("details", {})[name] = one.details
         for rows in (results.get("results", {}), results.get("groups", {})):
             row = rows.get(name, {})
             for key in list(row):  # of the host's table; an error of another number goes
                 metric, comma, _ = key.partition(",")
-                if comma and row[key] != done.numbers[shown].get(metric, row[key]):
-                    row[key] = done.numbers[shown][metric]
-                    row |= {one: "N/A" for one in scoring.errors_of(key) if one in row}
+                if comma and row[key] != one.values.get(metric, row[key]):
+                    row[key] = one.values[metric]
+                    row |= {error: "N/A" for error in scoring.errors_of(key) if error in row}
     after.mark(results)
 
 
 # --- as an OpenAI batch, at half the price --------------------------------------------------------
 
 # A batch pays for nothing while it is written or read, and asks no endpoint.
-_NO_LIMITS: dict[str, Any] = {
+_NO_LIMITS: JsonObject = {
     "requests_per_minute": None,
     "max_calls": None,
     "max_cost": None,
@@ -196,7 +208,7 @@ _NO_LIMITS: dict[str, Any] = {
 
 
 def _shown_judge(saved: Saved, spec: str) -> str:
-    """How to show the judge that a batch is for, an OpenAI-compatible one: without a password."""
+    """The name of the OpenAI-compatible judge that a batch is for, without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
     config = before.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet

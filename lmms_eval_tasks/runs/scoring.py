@@ -1,4 +1,4 @@
-"""From a reply to an item, for a run and `rescore` alike, and through the host to numbers."""
+"""Scoring: a reply becomes an item, for a run and `rescore`, and goes through the host."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
-def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
+def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
     """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
     try:
         made = settle(task.score(kept, reply), answer)
@@ -33,20 +34,23 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
     """Items with what is scored of several at once (`Task.together`), in their order."""
-    if (several := task.together) is None:
+    if task.together is None:
         return items
-    listed = aggregate.never_raises(lambda: list(several(items)), task.name)
-    if not (wanted := listed()):
+    wanted: list[tuple[str, Scoring[Mapping[str, object]]]] = []
+    with aggregate.never_raises(task.name):
+        wanted = list(task.together(items))
+    if not wanted:
         return items
     found = {item["id"]: item for item in items}
 
     def scored_one(one: tuple[str, Scoring[Mapping[str, object]]]) -> Item:
         name, scoring = one
         item = found[name]
-        made = aggregate.never_raises(lambda: settle(scoring, asker(item)), name)()
-        if made is None:
-            return {**item, "status": "error"}
-        return {**item, **made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
+        made: JsonObject = {"status": "error"}
+        with aggregate.never_raises(name):
+            made = settle(scoring, asker(item))
+            made = {**made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
+        return {**item, **made}
 
     found |= {item["id"]: item for item in ordered_map(scored_one, wanted, task.name)}
     return list(found.values())
@@ -77,20 +81,20 @@ class Carried(float):
         self.items, self.task = items, task
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (Carried, (float(self), self.items, self.task))
 
-    def __deepcopy__(self, _memo: Any) -> Carried:
+    def __deepcopy__(self, _memo: object) -> Carried:
         return self
 
 
-def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str, Any]]:
+def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, JsonObject]:
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
 
     The key `score` brings the host's standard errors: only under plain means, and absent, not None,
     where there is no number (docs/design.md).
     """
-    made: dict[str, dict[str, Any]] = {CARRIER: dict(item)}
+    made: dict[str, JsonObject] = {CARRIER: dict(item)}
     for metric in task.metrics:
         if metric.shown is None or (metric.where is not None and not metric.where(item)):
             continue
@@ -104,9 +108,9 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str,
     return made
 
 
-def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
+def _short(item: Item, needs: Sequence[str]) -> JsonObject:
     """The fields that a metric needs (`Metric.shown`)."""
-    short: dict[str, Any] = {}
+    short: JsonObject = {}
     for need in needs:
         *path, last = need.split(".")
         value: Any = item
@@ -119,10 +123,10 @@ def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
     return short
 
 
-def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
+def metric_list(task: Task, joins: Sequence[Join]) -> list[JsonObject]:
     """The host's `metric_list` of a task."""
 
-    def whole(metric: Metric) -> Callable[[Items], Any]:
+    def whole(metric: Metric) -> Callable[[Items], Json]:
         return lambda items: metric.of(aggregate.as_counted(items))
 
     def failed(items: Items) -> Carried:
@@ -138,18 +142,20 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     return [
         {
             "metric": name,
-            "aggregation": aggregate.never_raises(of, name),
+            "aggregation": aggregate.never_raises(name)(of),
             "higher_is_better": better,
         }
         for name, of, better in rows
     ]
 
 
-def group_number(join: Join, name: str) -> Callable[..., Any]:
+def group_number(join: Join, name: str) -> Callable[..., Json]:
     """The aggregation of one joined number for the host's group."""
 
-    def of_group(values: Sequence[Any], _sizes: Any = None, _weight_by_size: Any = None) -> Any:
+    def of_group(
+        values: Sequence[object], _sizes: object = None, _weight_by_size: object = None
+    ) -> Json:
         sides = {value.task: value.items for value in values if isinstance(value, Carried)}
         return measures.joined(join, sides).get(name)
 
-    return aggregate.never_raises(of_group, f"{join.group} {name}")
+    return aggregate.never_raises(f"{join.group} {name}")(of_group)

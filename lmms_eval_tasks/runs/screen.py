@@ -1,4 +1,4 @@
-"""What a run's end shows: its first screen, and the tables in full, which also stand in a file.
+"""The end of a run: its first screen, and the tables in full, which also stand in a file.
 
 The first screen has ten lines or so for each benchmark: what was run and whether its numbers are
 valid; each task's main number with its interval, chance, the count, and the paper's row of the same
@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import leaderboards, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report import readings
-from lmms_eval_tasks.report.invalid import Answered
+from lmms_eval_tasks.report.invalid import Throughput
 from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.tables.paper_tables import NONE, Sure, fixed, number
 from lmms_eval_tasks.utils.conditions import (
@@ -28,23 +28,24 @@ from lmms_eval_tasks.utils.conditions import (
     is_valid,
     limits,
 )
+from lmms_eval_tasks.utils.json_files import Json
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 ROWS = 8  # of main numbers; a benchmark's other tasks stand in its tables
 NOTES = 3  # of one kind of condition; others: likewise
 
 
-def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = ()) -> None:
+def first(results: Mapping[str, Json], console: Console, files: Sequence[Path] = ()) -> None:
     """Print the first screen of the host's results."""
     section = results["lmms_eval_tasks"]
     for name in (one for one in registry.NAMES if one in section):
         show(console, [*_of_benchmark(registry.load(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
     shown = [] if with_tables else report.of_results(results, by_task=False)
-    shown += filter(None, [str(Answered(**section.get("answered", {})))])
+    shown += filter(None, [str(Throughput(**section.get("answered", {})))])
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
     if not with_tables:
@@ -53,7 +54,7 @@ def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = 
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def full(results: Mapping[str, Any], console: Console, *, every: bool) -> None:
+def full(results: Mapping[str, Json], console: Console, *, every: bool) -> None:
     """Print the papers' tables; `every` one of them, or the headlines."""
     for name in registry.NAMES:
         if name in results["lmms_eval_tasks"]:
@@ -65,7 +66,7 @@ def full(results: Mapping[str, Any], console: Console, *, every: bool) -> None:
 # --- the first screen -----------------------------------------------------------------------------
 
 
-def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
+def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Json]) -> list[RenderableType]:
     section = results["lmms_eval_tasks"][benchmark.name]
     bad = invalid_names(results)
     config = results.get("config", {})
@@ -78,7 +79,7 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]
     state = state if has_number else "no number yet"
     seen = section.get("videos")
     videos = f", {seen['asked']:,} of {seen['of']:,} videos" if seen and seen["of"] else ""
-    lines: list[Any] = [f"{benchmark.title}: {state}{videos}", f"  model: {model}"]
+    lines: list[RenderableType] = [f"{benchmark.title}: {state}{videos}", f"  model: {model}"]
     tasks = [name for name in benchmark.tasks if name in section["numbers"]]
     groups = [one.group for one in benchmark.joins if one.group in section["numbers"] and one.shown]
     # Joined numbers stand before a benchmark's many splits.
@@ -102,7 +103,7 @@ def _first_of_each_kind(conditions: Record) -> tuple[list[Condition], int]:
 
 
 def _row(
-    benchmark: Benchmark, name: str, section: Mapping[str, Any], model: str, bad: Collection[str]
+    benchmark: Benchmark, name: str, section: Mapping[str, Json], model: str, bad: Collection[str]
 ) -> list[str] | None:
     """A task's or group's main number, and what stands beside it; None where it shows none."""
     numbers, about = section["numbers"][name], section["details"].get(name, {})
@@ -165,7 +166,9 @@ def _numbers(rows: Iterable[Sequence[str]]) -> Table:
 # --- the tables in full ---------------------------------------------------------------------------
 
 
-def tables(benchmark: Benchmark, results: Mapping[str, Any], *, every: bool) -> list[Any]:
+def tables(
+    benchmark: Benchmark, results: Mapping[str, Json], *, every: bool
+) -> list[RenderableType]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
@@ -177,9 +180,9 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any], *, every: bool) -> 
 
 
 def rows(
-    numbers: Mapping[str, Mapping[str, Any]],
+    numbers: Mapping[str, Mapping[str, Json]],
     bad: Collection[str],
-    details: Mapping[str, Mapping[str, Any]],
+    details: Mapping[str, Mapping[str, Json]],
 ) -> list[Row]:
     """Numbers by task or group, or by these and a model, of which `bad` ones are invalid.
 
@@ -194,7 +197,9 @@ def rows(
     return made
 
 
-def chosen(benchmark: Benchmark, rows: Sequence[Row], *, every: bool | None = None) -> list[Any]:
+def chosen(
+    benchmark: Benchmark, rows: Sequence[Row], *, every: bool | None = None
+) -> list[RenderableType]:
     """Every table of a paper, or its headline; as the user's setting says unless told."""
     made = list(benchmark.tables(rows))
     every = settings.value(settings.TABLES) == "all" if every is None else every
@@ -204,7 +209,7 @@ def chosen(benchmark: Benchmark, rows: Sequence[Row], *, every: bool | None = No
     return [*made[: benchmark.headline], more]
 
 
-def invalid_names(results: Mapping[str, Any]) -> set[str]:
+def invalid_names(results: Mapping[str, Json]) -> set[str]:
     """Tasks of the host's results that are invalid, and the groups they are part of."""
     tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
     groups = dict(results.get("group_subtasks", {}))

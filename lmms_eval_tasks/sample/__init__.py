@@ -6,7 +6,8 @@ deterministic: two builds on one machine decode to the same frames and sound sam
 
 A benchmark's `sample.py` offers `videos()` (file -> render.Clip), `files()` (file -> its content: a
 text, plain data for a .json, an iterable of lines for a .jsonl, or a function that writes to a
-path), and `PLAYED`, what the demo makes of it.
+path), `PLAYED`, what the demo makes of it, and `known(doc)`, replies whose worth is known, where a
+doc has neither `options` nor `references` (models/fake_replies.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
@@ -95,7 +96,7 @@ def names() -> list[str]:
     return [name for name in own if not extras.missing(name)]
 
 
-def module(name: str) -> Any:
+def module(name: str) -> ModuleType:
     """A benchmark's `sample.py`."""
     return registry.part(name, "sample")
 

@@ -21,20 +21,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
-from lmms_eval_tasks.models import players
-from lmms_eval_tasks.models.players import Chance, Played
+from lmms_eval_tasks.models import fake_replies
+from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before, given
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ _BUILD = (
 )
 
 
-class Check(NamedTuple):
+class ExpectedNumber(NamedTuple):
     """A number that was expected, and whether it came out so."""
 
     model: str
@@ -58,8 +59,8 @@ class Check(NamedTuple):
     good: bool
 
 
-class Model(NamedTuple):
-    """What one process of the host runs."""
+class DemoRun(NamedTuple):
+    """The model and tasks that one process of the host runs."""
 
     name: str
     model: str
@@ -94,7 +95,7 @@ def run(out: Path, console: Console) -> bool:
         ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool,
     ):
 
-        def stage(name: str, work: Callable[..., T], *given: Any) -> T:
+        def stage(name: str, work: Callable[..., T], *given: object) -> T:
             line = progress.add_task(name, total=1)
             made = work(*given)
             progress.update(line, completed=1)
@@ -135,16 +136,16 @@ def run(out: Path, console: Console) -> bool:
     return all(good)
 
 
-def models(out: Path, tasks: Sequence[str]) -> list[Model]:
-    """What is run, in this order."""
+def models(out: Path, tasks: Sequence[str]) -> list[DemoRun]:
+    """The runs of the demo, in this order."""
     key, replay = f"key={out / 'key.json'}", f"{REPLAY}:{out / 'replay.jsonl'}"
     checkpoint = f"pretrained={out / CHECKPOINT},{_TINY}"
     short = ("--gen_kwargs", "max_new_tokens=16")  # it does not know when to stop
     return [
-        Model(ORACLE, "tasks_oracle", key, tasks, replay),
-        Model(COIN, "tasks_coin", f"{key},seed=0", tasks, replay),
-        Model(WITNESS, "tasks_witness", "", ("maverix_table3",), NONE),
-        Model(TINY, "qwen2_5_vl", checkpoint, TINY_TASKS, NONE, short),
+        DemoRun(ORACLE, "tasks_oracle", key, tasks, replay),
+        DemoRun(COIN, "tasks_coin", f"{key},seed=0", tasks, replay),
+        DemoRun(WITNESS, "tasks_witness", "", ("maverix_table3",), NONE),
+        DemoRun(TINY, "qwen2_5_vl", checkpoint, TINY_TASKS, NONE, short),
     ]
 
 
@@ -159,11 +160,11 @@ def write_report(out: Path) -> Path:
 
 
 def write_key(path: Path, names: Sequence[str]) -> Path:
-    """Of each request of some tasks its fingerprint and its replies, the right one first.
+    """Write the fingerprint and the replies of each request of tasks, the right reply first.
 
     Made with the data at hand, media included, which are kept for the run that follows: whoever
-    looks up what was handed to it (players.Key) has to be handed the same. Groups among the names
-    are passed over.
+    looks up what was handed to it (fake_replies.Key) has to be handed the same. Groups among the
+    names are passed over.
 
     Raises:
         TasksError: the data cannot be used.
@@ -172,16 +173,16 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     for name in names:
         benchmark = registry.of(name)
         for doc in before.docs(benchmark, name) if name in benchmark.tasks else ():
-            known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
-            chat = players.of_messages(given.messages_of(parts))
-            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            known, parts = fake_replies.known(doc), benchmark.tasks[name].prompt(doc)
+            chat = fake_replies.of_messages(given.messages_of(parts))
+            simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
             for asked in (chat, simple):
-                found[players.fingerprint(asked)] = [known.right, *known.drawn]
+                found[fake_replies.fingerprint(asked)] = [known.right, *known.drawn]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     return path
 
 
-def _run_host(folder: Path, model: Model) -> dict[str, Any]:
+def _run_host(folder: Path, model: DemoRun) -> JsonObject:
     """The results of the host's command line, run in a process of its own."""
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo
     folder.mkdir()
@@ -195,7 +196,7 @@ def _run_host(folder: Path, model: Model) -> dict[str, Any]:
     ]
     _process(command, folder / "host.log")
     (file,) = folder.rglob("*_results.json")
-    results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    results: JsonObject = json.loads(file.read_text(encoding="utf-8"))
     return results
 
 
@@ -217,8 +218,8 @@ def _process(command: Sequence[str], log: Path) -> None:
 
 
 def checked(
-    played: Mapping[str, Played], results: Mapping[str, Mapping[str, Any]], coin: Path
-) -> Iterator[Check]:
+    played: Mapping[str, Played], results: Mapping[str, Mapping[str, Json]], coin: Path
+) -> Iterator[ExpectedNumber]:
     """Every number that is expected."""
     numbers = {name: saved.numbers(one) for name, one in results.items()}
     for name, one in played.items():
@@ -234,31 +235,33 @@ def checked(
         yield witness_check(task, decided, numbers[WITNESS][task]["acc"], n)
 
 
-def oracle_checks(name: str, played: Played, numbers: Mapping[str, Any]) -> Iterator[Check]:
+def oracle_checks(
+    name: str, played: Played, numbers: Mapping[str, Json]
+) -> Iterator[ExpectedNumber]:
     """Every number of a benchmark that the oracle must have."""
     for task, metrics in played.oracle.items():
         for metric, value in metrics.items():
             got = numbers.get(task, {}).get(metric)
             # A mean of correlations may differ in its last bits.
             good = isinstance(got, float | int) and math.isclose(got, value, rel_tol=1e-9)
-            yield Check(ORACLE, name, f"{task} {metric} = {got}, not {value:g}", good)
+            yield ExpectedNumber(ORACLE, name, f"{task} {metric} = {got}, not {value:g}", good)
 
 
-def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Any]]) -> Check:
+def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -> ExpectedNumber:
     """The coin's mean beside chance, within STANDARD_ERRORS of their differences."""
     values, expected = list(map(chance.value, items)), list(map(chance.expected, items))
     off = [value - mean for value, mean in zip(values, expected, strict=True)]
     good = abs(fmean(off)) <= STANDARD_ERRORS * stdev(off) / math.sqrt(len(off))
     text = f"{chance.what} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
-    return Check(COIN, name, text, good)
+    return ExpectedNumber(COIN, name, text, good)
 
 
-def witness_check(mode: str, decided: int, share: float, n: int) -> Check:
-    """What reached the witness decides so many of n questions; of others it guesses one in 8."""
+def witness_check(mode: str, decided: int, share: float, n: int) -> ExpectedNumber:
+    """Check the witness: its eyes and ears decide so many of n; of others it guesses 1 in 8."""
     guessed, others = share * n - decided, n - decided
     good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * math.sqrt(others * 7 / 64)
     text = f"{mode:11} acc {share:.2f} ({decided} of {n} decided by what reached it)"
-    return Check(WITNESS, "maverix", text, good)
+    return ExpectedNumber(WITNESS, "maverix", text, good)
 
 
 # --- the last screen ------------------------------------------------------------------------------
@@ -266,10 +269,10 @@ def witness_check(mode: str, decided: int, share: float, n: int) -> Check:
 
 def screen(
     played: Mapping[str, Played],
-    results: Mapping[str, Mapping[str, Any]],
-    checks: Sequence[Check],
-) -> Iterator[Any]:
-    """What was run, what was expected and what came out: rich renderables."""
+    results: Mapping[str, Mapping[str, Json]],
+    checks: Sequence[ExpectedNumber],
+) -> Iterator[RenderableType]:
+    """The last screen: what was run, what was expected and what came out."""
     from rich.table import Table
 
     said = {

@@ -1,4 +1,4 @@
-"""From shapes and tones to an mp4 file: how every benchmark's packaged videos are made.
+"""Shapes and tones drawn into an mp4 file, for every benchmark's packaged videos.
 
 Heavy packages are imported inside the functions that need them.
 """
@@ -57,11 +57,11 @@ class Clip(NamedTuple):
 
         options = {"movflags": "+faststart", "fflags": "+bitexact"}
         channels = None if self.sound is None else np.atleast_2d(self.sound())
-        x264 = {"crf": "18", "preset": "medium", "threads": "1", **(self.picture_options or {})}
+        x264: dict[str, object] = {"crf": "18", "preset": "medium", "threads": "1"}
         try:
             with av.open(str(path), "w", format="mp4", options=options) as container:
                 video = container.add_stream("libx264", rate=self.fps)
-                video.options = x264
+                video.options = x264 | dict(self.picture_options or {})
                 video.pix_fmt = "yuv420p"
                 if channels is not None:
                     audio = container.add_stream("aac", rate=self.rate)

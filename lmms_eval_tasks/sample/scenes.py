@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.sample.render import Canvas, Clip, Colour, Point, Tone, soundtrack
 from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.media.second_code import AAC, PALETTE, X264
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Actor:
         )
 
     def draw(self, canvas: Canvas, second: float) -> None:
-        """As it is at a time."""
+        """Draw it as it is at a second."""
         if not self.shown[0] <= second < self.shown[1]:
             return
         (x, y), fill = self.at(second), colour(self.colour)
@@ -86,13 +87,13 @@ class Actor:
 
 
 def colour(told: str | Iterable[int]) -> Colour:
-    """Of a name, or as it is."""
+    """Return the colour of a name, or of three numbers."""
     red, green, blue = PALETTE[told] if isinstance(told, str) else told
     return red, green, blue
 
 
-def actor(told: Mapping[str, Any]) -> Actor:
-    """Of an entry of a file; a `path` of two numbers is a place."""
+def actor(told: Mapping[str, Json]) -> Actor:
+    """Make an actor of an entry of a file; a `path` of two numbers is a place."""
     path = told["path"]
     return Actor(**{**told, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
 
@@ -124,7 +125,7 @@ def clip(
     return Clip(shown, fps, sound, rate, X264, AAC)
 
 
-def load(beside: str, name: str) -> Any:
+def load(beside: str, name: str) -> Json:
     """The content of a YAML file beside a module (`__file__`).
 
     Its name ends in _yaml: a .yaml the host would read as a task.

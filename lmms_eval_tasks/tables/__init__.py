@@ -1,1 +1,1 @@
-"""How tables and pages are laid out: the papers' tables, terminals of any width, HTML, CSV."""
+"""Layout of tables: the papers' tables, terminals of any width, cells of CSV and Markdown."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.notify import visible
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,7 +24,7 @@ _LATEX = {
 }
 
 
-def frame(rows: Iterable[dict[str, Any]], columns: Iterable[str] | None = None) -> DataFrame:
+def frame(rows: Iterable[JsonObject], columns: Iterable[str] | None = None) -> DataFrame:
     """Rows for a CSV file: no text in them is a formula to a spreadsheet; numbers stay numbers."""
     import pandas
 
@@ -31,8 +32,8 @@ def frame(rows: Iterable[dict[str, Any]], columns: Iterable[str] | None = None) 
     return pandas.DataFrame(made, columns=None if columns is None else list(columns))
 
 
-def _no_formula(cell: Any) -> Any:
-    """With an apostrophe before what a spreadsheet would work out; "-" alone is our dash."""
+def _no_formula(cell: object) -> object:
+    """Put an apostrophe before what a spreadsheet would work out; "-" alone is our dash."""
     if not isinstance(cell, str):
         return cell
     text = visible(cell)

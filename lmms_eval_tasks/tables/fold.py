@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.notify import UNSEEN, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Column, Table
 
 # A path or an error in brackets is no markup of rich's, and ":x:" no picture.
@@ -17,7 +17,7 @@ _PLAIN: Any = {"highlight": False, "markup": False, "emoji": False}
 NAME_WIDTH = 34  # columns that a column of names takes at most
 
 
-def show(console: Console, made: Iterable[Any]) -> None:
+def show(console: Console, made: Iterable[RenderableType]) -> None:
     """Print tables and lines; a wide table in several parts, each with its names."""
     from rich.table import Table
 
@@ -33,7 +33,7 @@ def show(console: Console, made: Iterable[Any]) -> None:
             console.print(_shown(one.caption), style="table.caption", **_PLAIN)
 
 
-def as_file(made: Iterable[Any]) -> str:
+def as_file(made: Iterable[RenderableType]) -> str:
     """Tables and lines as the text of a file, of any width."""
     from rich.console import Console
 
@@ -42,7 +42,7 @@ def as_file(made: Iterable[Any]) -> str:
     return stream.getvalue()
 
 
-def _shown(part: Any) -> Any:
+def _shown(part: RenderableType) -> RenderableType:
     """A text without what a terminal obeys; markup in it stays markup."""
     from rich.text import Text
 

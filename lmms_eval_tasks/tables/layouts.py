@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.tables.paper_tables import (
@@ -24,13 +24,14 @@ from lmms_eval_tasks.tables.paper_tables import (
     number,
     signed,
 )
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from lmms_eval_tasks.benchmark import Row
 
-Spec = Mapping[str, Any]
+Spec = Mapping[str, Json]
 Rows = Mapping[tuple[str, str], "Row"]  # by model and task
 COUNT = "amount"  # the unit of counts, which have no decimals
 CHANGES = ("points", "rating_change", "clipscore_change")  # units of numbers with a sign
@@ -47,7 +48,7 @@ def tables(board: Spec, rows: Sequence[Row]) -> list[Table]:
     return [table for layout in layouts_of(board) for table in _drawn(board, layout, by_task)]
 
 
-def layouts_of(board: Spec) -> list[dict[str, Any]]:
+def layouts_of(board: Spec) -> list[JsonObject]:
     """The fields of each table of ours."""
     found = [{**board.get("common", {}), **one} for one in _expanded(board, board["layouts"])]
     return [{**one, "title": one["title"].format_map(one)} for one in found]
@@ -88,7 +89,7 @@ def _marks(text: str, known: Iterable[str]) -> str:
 # --- columns, lines and cells ---------------------------------------------------------------------
 
 
-def columns_of(board: Spec, layout: Spec) -> list[dict[str, Any]]:
+def columns_of(board: Spec, layout: Spec) -> list[JsonObject]:
     """The fields of each column, with the layout's."""
     made = []
     for column in _expanded(board, layout["columns"]):
@@ -98,7 +99,7 @@ def columns_of(board: Spec, layout: Spec) -> list[dict[str, Any]]:
     return made
 
 
-def _expanded(board: Spec, given: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def _expanded(board: Spec, given: Iterable[Json]) -> Iterator[JsonObject]:
     """The fields of each column or line of a list, in which one entry may stand for several."""
     for one in given:
         if isinstance(one, list):  # of lists: every combination
@@ -119,7 +120,7 @@ def _expanded(board: Spec, given: Iterable[Any]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _rows_of(board: Spec, one: Spec) -> Iterator[dict[str, Any]]:
+def _rows_of(board: Spec, one: Spec) -> Iterator[JsonObject]:
     """The rows of a paper's table that are parts of the items: in blocks, or those of one group."""
     (table,) = (each for each in board["tables"] if each["number"] == one["rows_of"])
     for row in table["rows"]:
@@ -128,9 +129,7 @@ def _rows_of(board: Spec, one: Spec) -> Iterator[dict[str, Any]]:
             yield {"heading": row["name"], **block, **row["ours"], **one}
 
 
-def lines_of(
-    board: Spec, layout: Spec, keys: Iterable[tuple[str, str]]
-) -> Iterator[dict[str, Any]]:
+def lines_of(board: Spec, layout: Spec, keys: Iterable[tuple[str, str]]) -> Iterator[JsonObject]:
     """The fields of each line: the layout's lines for each model, or else a line for each row.
 
     Args:

@@ -1,10 +1,12 @@
-"""How papers' tables are drawn here: a row per model, dashes for no number, nothing cut off."""
+"""Tables like the papers': a row per model, dashes for no number, nothing cut off."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lmms_eval_tasks.utils.json_files import Json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,7 +24,7 @@ class Sure(float):
     marks: str = ""
 
     @classmethod
-    def of(cls, value: Any, interval: Mapping[str, Any] | None) -> Any:
+    def of(cls, value: Json, interval: Mapping[str, Json] | None) -> Json:
         """The value with its stored interval (stats.Interval.as_dict), or as it is without ends."""
         low, high = (number((interval or {}).get(end)) for end in ("low", "high"))
         if number(value) is None or low is None or high is None:
@@ -45,7 +47,7 @@ class Sure(float):
         return Sure._made(times * float(self), tuple(times * one for one in self.ends), self.marks)
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """A number that can be shown, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
@@ -53,7 +55,7 @@ def number(value: Any) -> float | None:
 
 
 def has_numbers(cells: Sequence[str]) -> bool:
-    """Whether any cell is more than a dash."""
+    """Return True if any cell is more than a dash."""
     return any(cell != NONE for cell in cells)
 
 

@@ -93,14 +93,14 @@ def test_what_the_model_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"pretrained": " / "}, "some_class"),
         ({"pretrained": 7}, "some_class"),
     ):
-        with context.begun(context.Model("some_class", "chat", arguments)):
+        with context.begun(context.RunModel("some_class", "chat", arguments)):
             for given, expected in (("  ", name), (" GPT-4o mini ", "GPT-4o mini")):
                 monkeypatch.setenv(CVRR_NAME, given)
                 assert running_model() == expected
 
 
 def test_the_judge_is_asked_by_item(stated: Stated) -> None:
-    with context.begun(context.Model("c", "chat", {"pretrained": "a/tiny"})):
+    with context.begun(context.RunModel("c", "chat", {"pretrained": "a/tiny"})):
         item = answered("<think>A cat?</think> right 4.5 ", place=7)
     (fields,) = stated.asked
     assert fields == {
@@ -135,8 +135,8 @@ def test_a_later_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         file = write_ratings(tmp_path / "reference.jsonl", rows)
         monkeypatch.setenv(CVRR_REFERENCE, str(file) if rows else "")
         found = rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", made)], None)
-        numbers = found.numbers["cvrr_judge"]
-        missing = found.sidecar["cvrr_judge"]["kappa"]["pooled"]["missing"]
+        (own,) = found.found
+        numbers, missing = own.values, own.details["kappa"]["pooled"]["missing"]
         told = [line for line in found.told() if "no rating of these answers" in line]
         return (numbers["kappa"], numbers["leniency"], missing), told
 

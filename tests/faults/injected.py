@@ -30,7 +30,7 @@ from lmms_eval_tasks.host import plugin
 # Where a run gets to: a function of a module, and whether the moment is before or after it.
 POINTS = {
     "media": ("lmms_eval_tasks.runs.before", "make_media", "before"),
-    "request": ("lmms_eval_tasks.models.scripted", "Player._reply", "before"),
+    "request": ("lmms_eval_tasks.models.fake_models", "Player._reply", "before"),
     # Of classes that ask an endpoint, in one of the threads that wait for a reply.
     "asked": ("lmms_eval_tasks.host.replies", "_Asked._alone", "before"),
     "verdict": ("lmms_eval_tasks.judges.cache", "Cache.put", "after"),

@@ -26,11 +26,9 @@ from lmms_eval_tasks.judges.providers.batch import Results
 from lmms_eval_tasks.judges.providers.replay import ReplayJudge
 from lmms_eval_tasks.judges.verdict import REPLAY
 from lmms_eval_tasks.maia import release
-from lmms_eval_tasks.media import recipes, video_checks
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.media import clip_specs, video_checks
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.movierecapsqa.facts import recap_file
-from lmms_eval_tasks.report import sides
-from lmms_eval_tasks.report.exchange import received, records
 from lmms_eval_tasks.utils.media import subtitles
 from tests import test_authors_prompts as authors
 from tests.fuzz.files import mistaken, readable
@@ -186,7 +184,7 @@ def _named(sample: Path, folder: Path) -> Iterator[Handed]:
     yield one("batch results.jsonl", json.dumps(result) + "\n", Results)
     packaged = Path(prices.__file__).with_name("prices.yml").read_text("utf-8")
     yield one("prices.yml", packaged, prices.load_prices)
-    yield one("key.json", {"0" * 24: ["A", "B"]}, players.load_key)
+    yield one("key.json", {"0" * 24: ["A", "B"]}, fake_replies.load_key)
     for name in ("first", "reference"):
         rows = (sample / "cvrr_es" / "ratings" / f"{name}.jsonl").read_text("utf-8")
         yield one(f"ratings {name}.jsonl", rows, lambda file: ratings.read([file]))
@@ -197,7 +195,6 @@ def _named(sample: Path, folder: Path) -> Iterator[Handed]:
     yield one("importance.json", [0.5] * 9, scores)
     srt = next(file for file in readable(sample / "maverix") if file.suffix == ".srt")
     yield one("subtitles.srt", srt.read_text("utf-8"), subtitles.read)
-    yield one("record.json", _record(folder), _problems)
 
 
 def _others(sample: Path, folder: Path) -> Iterator[Handed]:
@@ -224,14 +221,4 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
 
 def _clip(file: Path) -> None:
     video_checks.probe(file)
-    recipes.make(file, recipes.Recipe("uniform", 2))
-
-
-def _record(folder: Path) -> Any:
-    (side,) = sides.read([folder / "run"])
-    return records.of_run(registry.load("maia"), side)
-
-
-def _problems(file: Path) -> None:
-    for one in received.problems(file):
-        assert one.line.isprintable(), one.line
+    clip_specs.make(file, clip_specs.ClipSpec("uniform", 2))

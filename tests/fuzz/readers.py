@@ -30,7 +30,7 @@ from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Token
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, REPLAY
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.utils.released_files import read_lines
 from tests.conftest import cvrr_study
@@ -109,7 +109,7 @@ def _unjudged(task: Task, kept: Mapping[str, Any], doc: Mapping[str, Any]) -> di
 def _replies(task: Task, doc: Mapping[str, Any], number: int) -> Iterator[str]:
     yield task.stand_in(doc, number)
     with suppress(TasksError):
-        known = players.known(doc)
+        known = fake_replies.known(doc)
         yield from (known.right, known.wrong, known.unreadable, *known.drawn)
 
 
@@ -295,7 +295,7 @@ def _distinct(chosen: Sequence[int], known: Iterable[int]) -> bool:
 
 # Fields of items by what they must be wherever a benchmark has them.
 FIELDS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
-    "letter": lambda item: item["letter"] in [*players.LETTERS[: len(item["options"])]],
+    "letter": lambda item: item["letter"] in [*fake_replies.LETTERS[: len(item["options"])]],
     "right": lambda item: 0 <= item["right"] <= 1,  # between them is the mean of a panel
     "points": lambda item: 0 <= item["points"] <= 5,
     "rating": lambda item: item["rating"] in range(1, 6),

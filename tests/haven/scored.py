@@ -15,7 +15,7 @@ from lmms_eval_tasks.host import names
 from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils.metrics.local_models import ModelScores
-from lmms_eval_tasks.utils.saved_runs import Run
+from lmms_eval_tasks.utils.saved_runs import SavedRun
 from tests.haven.docs import doc
 
 Item = dict[str, Any]
@@ -80,12 +80,12 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts, "clip_problem", lambda: None)
 
 
-def saved_run(task: str, *replies: str) -> Run:
+def saved_run(task: str, *replies: str) -> SavedRun:
     """Replies to videos 1, 2, ... of TVSum."""
     items = [whole(task, reply, **video(n)) for n, reply in enumerate(replies, 1)]
     samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
-    return Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})
+    return SavedRun(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})
 
 
-def rescored(*given: Run) -> rescore.Rescored:
+def rescored(*given: SavedRun) -> rescore.Rescored:
     return rescore.rescore_saved(BENCHMARK, given, None)

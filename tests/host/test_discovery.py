@@ -92,7 +92,7 @@ def test_a_failed_run_exits_non_zero(launch: Launch, tmp_path: Path) -> None:
 
 
 # Modules that import torch or a decoder: model classes, and what runs in the decoder's process.
-HEAVY = (*("models.scripted", "models.lm_pairs", "models.host_model", "models.vllm"),)
+HEAVY = (*("models.fake_models", "models.lm_pairs", "models.host_model", "models.vllm"),)
 IMPORTS = f"""
 import importlib, pkgutil, sys
 import lmms_eval_tasks.host.plugin

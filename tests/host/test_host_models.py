@@ -17,7 +17,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.maia import sample as maia
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.models import class_table, tiny
+from lmms_eval_tasks.models import model_capabilities, tiny
 from tests.checks import limits_of
 from tests.conftest import HostRun, Launch, cvrr_study, launch_all, recorded_judge
 from tests.cvrr_es import hosted
@@ -165,13 +165,13 @@ def test_a_checkpoint_as_judge(runs: dict[str, HostRun]) -> None:
 def test_a_run_says_whether_the_sound_arrived(interface: Any, runs: dict[str, HostRun]) -> None:
     run = runs[f"maverix {interface}"]
     alone, both = "delivered", "delivered" if interface == "chat" else "not delivered"
-    if class_table.of_another_host():
+    if model_capabilities.of_another_host():
         alone = both = "unknown"
     section = run.results["lmms_eval_tasks"]["maverix"]
     assert section["sound"] == {"maverix_a": alone, "maverix_av": both}
     for mode, status in {"a": alone, "av": both, "v": "", "s": "", "vs": ""}.items():
         assert [item["sound"] for item in run.items(f"maverix_{mode}")] == [status] * N_DOCS
-    _, warning = class_table.heard(context.Model("openai", interface), with_picture=True)
+    _, warning = model_capabilities.heard(context.RunModel("openai", interface), with_picture=True)
     assert (warning is None) == (both == "delivered")
     if warning is not None:
         assert warning in limits_of(section)

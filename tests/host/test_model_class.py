@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from lmms_eval_tasks import context
-from lmms_eval_tasks.context import Plan
+from lmms_eval_tasks.context import ClassPlan
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import model_class
 from tests.checks import refused, table
@@ -53,7 +53,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MODEL_REGISTRY_V2, "resolve", resolve)
 
 
-def prepared(name: str, plan: Plan, **run: Any) -> dict[str, Any]:
+def prepared(name: str, plan: ClassPlan, **run: Any) -> dict[str, Any]:
     given = {"model": name, **run}
     with context.begun(model_class.named(given)):
         context.current().go_by(plan)
@@ -70,7 +70,7 @@ def prepared(name: str, plan: Plan, **run: Any) -> dict[str, Any]:
     ],
 )
 def test_classes_that_cannot_be_built(name: str, said: str) -> None:
-    refused(TasksError, said, prepared, name, Plan("chat"))
+    refused(TasksError, said, prepared, name, ClassPlan("chat"))
 
 
 @table(
@@ -82,7 +82,7 @@ def test_classes_that_cannot_be_built(name: str, said: str) -> None:
     ],
 )
 def test_arguments_that_are_set(given: Any, added: Any, made: Any) -> None:
-    assert prepared("Inherits", Plan("chat", added), model_args=given)["model_args"] == made
+    assert prepared("Inherits", ClassPlan("chat", added), model_args=given)["model_args"] == made
 
 
 @table(
@@ -107,14 +107,14 @@ def test_a_device_map_that_transformers_refuses(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     monkeypatch.setenv("WORLD_SIZE", processes)
     monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
-    made = prepared("Inherits", Plan("chat"), model_args=arguments)
+    made = prepared("Inherits", ClassPlan("chat"), model_args=arguments)
     assert made["model_args"] == expected
     assert "force_simple" not in made
 
 
 @table("name, forced", [("Inherits", True), ("Whole", False)])
 def test_the_simple_class_in_place_of_the_chat_class(name: str, forced: bool) -> None:
-    made = prepared(name, Plan("simple"), model_args="device_map=cpu")
+    made = prepared(name, ClassPlan("simple"), model_args="device_map=cpu")
     assert made.get("force_simple", False) is forced
 
 
@@ -163,7 +163,7 @@ def test_torchcodec(
     monkeypatch.delenv("FORCE_QWENVL_VIDEO_READER", raising=False)
     if setting:
         monkeypatch.setenv("FORCE_QWENVL_VIDEO_READER", setting)
-    plan, arguments = Plan("chat", reader=reader), "device_map=cpu"
+    plan, arguments = ClassPlan("chat", reader=reader), "device_map=cpu"
     if not said:
         assert prepared("Inherits", plan, model_args=arguments)["model_args"] == arguments
     else:

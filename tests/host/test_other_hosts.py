@@ -22,7 +22,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import needs, plugin
-from lmms_eval_tasks.host.needs import Place
+from lmms_eval_tasks.host.needs import HostFeature
 from tests.checks import refused, table
 from tests.conftest import HOST, REPOSITORY, Launch, host
 from tests.host.test_discovery import LMMS_EVAL, after
@@ -238,7 +238,7 @@ def test_filelock_is_asked_for_as_in_the_requirements(monkeypatch: pytest.Monkey
 # --- each thing of the host that we use, in this process ------------------------------------------
 
 
-def variants() -> Iterator[tuple[Place, str, str, str]]:
+def variants() -> Iterator[tuple[HostFeature, str, str, str]]:
     """Place, how it is changed, of which argument, and what then is said."""
     seen: set[str] = set()
     for place in needs.PLACES:
@@ -275,7 +275,7 @@ def changed(found: Any, how: str, argument: str) -> Any:
 
 @table("place, how, argument, said", list(variants()))
 def test_what_is_looked_for(
-    place: Place,
+    place: HostFeature,
     how: str,
     argument: str,
     said: str,

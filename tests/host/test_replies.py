@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.host import arrived, plugin, replies
+from lmms_eval_tasks.host import delivery, plugin, replies
 from lmms_eval_tasks.host.kept_replies import Kept, Unsaved
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
@@ -242,7 +242,7 @@ def test_a_class_that_mixes_replies_up(
         return found
 
     monkeypatch.setattr(play.model, "generate_until", generate_until)
-    plan = context.Plan("simple", one_by_one=not extra)
+    plan = context.ClassPlan("simple", one_by_one=not extra)
     monkeypatch.setattr(context.Context, "plan", plan)
     made = play(letters)
     items = {one["doc_id"]: one[saved_runs.CARRIER] for one in made["samples"][TASK]}
@@ -265,7 +265,7 @@ def test_each_task_is_asked_for_itself(play: Any, monkeypatch: pytest.MonkeyPatc
         return ["A"] * len(asked)
 
     monkeypatch.setattr(play.model, "generate_until", generate_until)
-    plan = context.Plan("simple", modality={TASK: "image", "maia_vsv_black": "video"})
+    plan = context.ClassPlan("simple", modality={TASK: "image", "maia_vsv_black": "video"})
     monkeypatch.setattr(context.Context, "plan", plan)
     play(letters, tasks=[TASK, "maia_vsv_black"], limit=8)
     assert len(batches) > 1
@@ -352,9 +352,11 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
         return GenerationResult("A", TokenCounts(input_tokens=100 * number, output_tokens=1))
 
     def counted(known: dict[str, Any]) -> list[Any]:
-        monkeypatch.setattr(arrived.Seen, "told", lambda seen: {"at": seen.at, **known})
-        watching = contextlib.nullcontext({f"{TASK}/{n}": arrived.Seen("sent") for n in ids})
-        monkeypatch.setattr(arrived, "watching", lambda *_: watching)
+        monkeypatch.setattr(delivery.DeliveredMedia, "told", lambda seen: {"at": seen.at, **known})
+        watching = contextlib.nullcontext(
+            {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
+        )
+        monkeypatch.setattr(delivery, "watching", lambda *_: watching)
         play.model.asked = 0
         samples = play(reply, limit=2)["samples"][TASK]
         return [one[saved_runs.CARRIER]["arrived"].get("prompt_tokens") for one in samples]

@@ -264,7 +264,7 @@ def test_in_the_form_that_a_class_takes(
 ) -> None:
     """The same frames as pictures; and a picture as a clip that shows it alone."""
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
-    with context.begun(context.Model("some", "simple")):
+    with context.begun(context.RunModel("some", "simple")):
         context.current().go_by(plan)
         doc = data.questions(BENCHMARK.load([]), setting)[0]
         parts = tasks.question_prompt("it", doc)

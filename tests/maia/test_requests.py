@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.metrics import text_metrics
@@ -28,7 +28,7 @@ def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
         return similar(candidate, references)
 
     monkeypatch.setattr(text_metrics, "meteor", broken)
-    replies = ["rotta", docs[1]["references"][0], players.UNKNOWN]
+    replies = ["rotta", docs[1]["references"][0], fake_replies.UNKNOWN]
     scored = [names.process_results(doc, [reply]) for doc, reply in zip(docs, replies, strict=True)]
     assert "kept as status error" in capsys.readouterr().err
     items = [one["failed"] for one in scored]

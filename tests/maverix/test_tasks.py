@@ -15,7 +15,7 @@ from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.given import messages_of
 from lmms_eval_tasks.utils.saved_runs import CARRIER
@@ -97,7 +97,7 @@ class TestReplies:
 
     def test_what_the_model_hears_is_told_in_every_mode(self) -> None:
         """Of modes without sound too: S stands for A in Table 3 if the model has none."""
-        with context.begun(context.Model("openai", "simple")):
+        with context.begun(context.RunModel("openai", "simple")):
             items = {m: runs.score(runs.docs(f"maverix_{m}")[:1], runs.right)[0] for m in MODES}
         hears = {"a": "delivered", "av": "not delivered"}
         assert [item["hears"] for item in items.values()] == [hears] * 5
@@ -120,17 +120,20 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "cut", lambda *_: both)
     doc, forms = runs.docs("maverix_av")[0], {}
     for name in ("aero_realtime_vllm", "openai"):
-        with context.begun(context.Model(name, "chat")):
+        with context.begun(context.RunModel(name, "chat")):
             (message,) = messages_of(tasks.choice_prompt(doc))
-            assert class_table.heard(context.current().model, with_picture=True)[0] == "delivered"
+            assert (
+                model_capabilities.heard(context.current().model, with_picture=True)[0]
+                == "delivered"
+            )
         forms[name] = [part.get("url", "") for part in message["content"]]
     assert forms == {"aero_realtime_vllm": ["both.mp4", ""], "openai": ["muted.mp4", "a.wav", ""]}
-    with context.begun(context.Model("neo_ov", "chat")):
+    with context.begun(context.RunModel("neo_ov", "chat")):
         every = [[f"maverix_{mode}" for mode in MODES]]
         message = refused(DataError, "^neo_ov .chat. cannot take the sound: ", before.check, *every)
         assert message.endswith("Leave out maverix_a, maverix_av")
         before.check(["maverix_s", "maverix_vs"])
-    with context.begun(context.Model("aero_realtime_vllm", "chat")):
+    with context.begun(context.RunModel("aero_realtime_vllm", "chat")):
         asked = ("maverix_a", "maverix_av", "maverix_long_a_oe")
         refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", before.check, asked)
         before.check(["maverix_av"])

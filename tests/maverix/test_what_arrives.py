@@ -62,7 +62,7 @@ def test_media(mode: str, length: str) -> None:
 
 
 def test_samples_for_classes_that_take_no_path() -> None:
-    doc, simple = docs("choice", "a", "localized")[0], context.Model("whisper", "simple")
+    doc, simple = docs("choice", "a", "localized")[0], context.RunModel("whisper", "simple")
     (path,) = names.doc_to_visual(doc)
     with context.begun(simple):
         (item,) = names.doc_to_visual(doc)

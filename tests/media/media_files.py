@@ -312,7 +312,7 @@ def check_sound(samples: np.ndarray, rate: int, start: float = START, end: float
 
 
 def check_all(
-    cut: segments.Segment,
+    cut: segments.CutSegment,
     times: Sequence[float],
     start: float = START,
     end: float = END,

@@ -7,7 +7,7 @@ import media_files as files
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.media.recipes import Recipe, make, uniform_indices
+from lmms_eval_tasks.media.clip_specs import ClipSpec, make, uniform_indices
 from tests.checks import table
 
 vision = pytest.importorskip("qwen_vl_utils.vision_process", reason="no qwen-vl-utils")
@@ -27,10 +27,10 @@ def source(tmp_path_factory):
 @pytest.fixture
 def media(source):
     recipes = {
-        "uniform": Recipe("uniform", LIMIT),
-        "black": Recipe("black", LIMIT),
-        "still": Recipe("first_frame", still=True),
-        "image": Recipe("first_frame"),
+        "uniform": ClipSpec("uniform", LIMIT),
+        "black": ClipSpec("black", LIMIT),
+        "still": ClipSpec("first_frame", still=True),
+        "image": ClipSpec("first_frame"),
     }
     return {name: make(source, recipe) for name, recipe in recipes.items()}
 

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.models import class_pages
-from lmms_eval_tasks.models import class_table as classes
-from lmms_eval_tasks.models.class_table import host_version
+from lmms_eval_tasks.models import capability_pages
+from lmms_eval_tasks.models import model_capabilities as classes
+from lmms_eval_tasks.models.model_capabilities import host_version
 from tests.checks import table
 
 TABLE = classes.table()
@@ -119,7 +119,7 @@ def test_pixels_in_words(model: str, interface: Any, said: str) -> None:
     media = classes.media_of(model, interface)
     assert media is not None
     assert media.sizes() == said
-    assert f"pixels: {said}" in class_pages.line(model, interface)
+    assert f"pixels: {said}" in capability_pages.line(model, interface)
 
 
 def parameters(path: str) -> dict[str, list[Any]]:
@@ -162,4 +162,4 @@ def value(node: ast.expr, named: Mapping[str, Any]) -> Any:
 def test_docs_are_those_of_the_table() -> None:
     """`lmms-eval-tasks models > docs/models.md`."""
     page = Path(__file__).parents[2] / "docs" / "models.md"
-    assert page.read_text(encoding="utf-8") == class_pages.markdown()
+    assert page.read_text(encoding="utf-8") == capability_pages.markdown()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.context import Model
-from lmms_eval_tasks.models import class_table, plan
+from lmms_eval_tasks.context import RunModel
+from lmms_eval_tasks.models import model_capabilities, plan
 from tests import page_commands
 from tests.checks import table
 
@@ -24,11 +24,11 @@ def test_a_class_gets_what_it_takes_and_nothing_is_advised() -> None:
     for words in found:
         options = page_commands.host_options(words[words.index("lmms_eval") + 1 :])
         arguments = simple_parse_args_string(options.model_args)
-        model = Model(options.model, "chat", arguments)
-        assert class_table.advice(model, int(options.batch_size)) == []
+        model = RunModel(options.model, "chat", arguments)
+        assert model_capabilities.advice(model, int(options.batch_size)) == []
         if options.model in page_commands.MORE:
             assert options.model == "tasks_vllm" or 64 <= int(options.batch_size) <= 256
-            wanted = plan.Needs("maia_vsv", videos=True, frames=frozenset({32}))
+            wanted = plan.MediaNeeds("maia_vsv", videos=True, frames=frozenset({32}))
             assert plan.of(model, [wanted]).arguments == {}
 
 
@@ -51,7 +51,7 @@ def test_a_class_gets_what_it_takes_and_nothing_is_advised() -> None:
 def test_advice(
     name: str, interface: Any, arguments: dict[str, Any], batch_size: int, said: list[str]
 ) -> None:
-    found = class_table.advice(Model(name, interface, arguments), batch_size)
+    found = model_capabilities.advice(RunModel(name, interface, arguments), batch_size)
     assert len(found) == len(said)
     for line, words in zip(found, said, strict=True):
         assert words in line
@@ -61,7 +61,7 @@ def test_advice(
 def test_the_engines_that_need_batches_are_known() -> None:
     told = {
         (name, kind)
-        for name, entry in class_table.table().models.items()
+        for name, entry in model_capabilities.table().models.items()
         for kind, one in entry.classes()
         if one.media.batches
     }

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.context import Model
+from lmms_eval_tasks.context import RunModel
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import class_table, plan
-from lmms_eval_tasks.models.plan import Needs
+from lmms_eval_tasks.models import model_capabilities, plan
+from lmms_eval_tasks.models.plan import MediaNeeds
 from tests.checks import table
 
-VIDEO = Needs("maia_vsv", videos=True, frames=frozenset({32}))
-LONG = Needs("maia_vsv", videos=True, frames=frozenset({64}))
-SHORT = Needs("maia_vsv", videos=True, frames=frozenset({32, 16}))
-PICTURE = Needs("maia_vsv_1frame", pictures=1)
-PICTURES = Needs("haven_v2t", pictures=40)
-SEGMENT = Needs("maverix_v", videos=True)
-TEXT = Needs("maia_unimodal")
+VIDEO = MediaNeeds("maia_vsv", videos=True, frames=frozenset({32}))
+LONG = MediaNeeds("maia_vsv", videos=True, frames=frozenset({64}))
+SHORT = MediaNeeds("maia_vsv", videos=True, frames=frozenset({32, 16}))
+PICTURE = MediaNeeds("maia_vsv_1frame", pictures=1)
+PICTURES = MediaNeeds("haven_v2t", pictures=40)
+SEGMENT = MediaNeeds("maverix_v", videos=True)
+TEXT = MediaNeeds("maia_unimodal")
 
 
 @table(
@@ -51,7 +51,7 @@ TEXT = Needs("maia_unimodal")
 def test_what_is_set_and_said(
     name: str, interface: Any, arguments: Any, needs: Any, set_: Any, told: str
 ) -> None:
-    made = plan.of(Model(name, interface, arguments), needs)
+    made = plan.of(RunModel(name, interface, arguments), needs)
     assert made.arguments == set_
     assert bool(made.told) == bool(told or set_)
     assert told in "\n".join(made.told)
@@ -70,7 +70,7 @@ def test_what_cannot_be_run(
     name: str, interface: Any, arguments: Any, needs: Any, said: str
 ) -> None:
     with pytest.raises(TasksError, match=said) as error:
-        plan.of(Model(name, interface, arguments), needs)
+        plan.of(RunModel(name, interface, arguments), needs)
     assert name in str(error.value)
 
 
@@ -78,50 +78,50 @@ def test_checkpoints_that_a_class_gives_no_videos(monkeypatch: pytest.MonkeyPatc
     kinds = {"a": "llava_next", "b": "llava_onevision", "c": ""}  # of c nothing can be read
     monkeypatch.setattr(plan, "checkpoint_type", lambda model: kinds[model.arguments["n"]])
     with pytest.raises(TasksError, match="no videos to checkpoints of the type llava_next, and ma"):
-        plan.of(Model("llava_hf", "chat", {"n": "a"}), [PICTURE, VIDEO])
+        plan.of(RunModel("llava_hf", "chat", {"n": "a"}), [PICTURE, VIDEO])
     for name in "bc":
-        plan.of(Model("llava_hf", "chat", {"n": name}), [VIDEO])
-    plan.of(Model("llava_hf", "chat", {"n": "a"}), [PICTURE])
+        plan.of(RunModel("llava_hf", "chat", {"n": name}), [VIDEO])
+    plan.of(RunModel("llava_hf", "chat", {"n": "a"}), [PICTURE])
 
 
 def test_the_simple_class_where_only_it_takes_videos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "checkpoint_type", lambda _: "llava_onevision")
-    found = plan.of(Model("llava_hf", "chat"), [VIDEO])
+    found = plan.of(RunModel("llava_hf", "chat"), [VIDEO])
     assert (found.interface, found.videos_as_pictures) == ("simple", False)
     assert "--force_simple" in found.told[0]
     assert "any video ends the run" in found.told[0]
     # What the chat class lacks, this one lacks as well.
-    assert plan.of(Model("qwen2_5_omni", "chat"), [VIDEO]).interface == "chat"
-    assert plan.of(Model("openai", "chat"), [VIDEO]).interface == "chat"
+    assert plan.of(RunModel("qwen2_5_omni", "chat"), [VIDEO]).interface == "chat"
+    assert plan.of(RunModel("openai", "chat"), [VIDEO]).interface == "chat"
 
 
 def test_forms_that_a_class_can_take() -> None:
-    videos_alone = plan.of(Model("llava_vid", "simple"), [VIDEO, PICTURE])
+    videos_alone = plan.of(RunModel("llava_vid", "simple"), [VIDEO, PICTURE])
     assert (videos_alone.pictures_as_videos, videos_alone.videos_as_pictures) == (True, False)
-    pictures_alone = plan.of(Model("glm4v", "simple"), [VIDEO, PICTURE])
+    pictures_alone = plan.of(RunModel("glm4v", "simple"), [VIDEO, PICTURE])
     assert (pictures_alone.pictures_as_videos, pictures_alone.videos_as_pictures) == (False, True)
-    both = plan.of(Model("internvl2", "simple"), [PICTURE, VIDEO, TEXT])
+    both = plan.of(RunModel("internvl2", "simple"), [PICTURE, VIDEO, TEXT])
     assert (both.pictures_as_videos, both.videos_as_pictures) == (False, False)
     text = {"maia_unimodal": "image"}  # "video" would end the run without one
     assert both.modality == {"maia_vsv_1frame": "image", "maia_vsv": "video", **text}
-    assert not plan.of(Model("internvl2", "simple"), [TEXT]).arguments
+    assert not plan.of(RunModel("internvl2", "simple"), [TEXT]).arguments
     assert both.arguments["modality"] == "image"
     # One that the user gives fits some tasks, and would end the run at the others.
-    given = plan.of(Model("internvl2", "simple", {"modality": "video"}), [VIDEO, PICTURE])
+    given = plan.of(RunModel("internvl2", "simple", {"modality": "video"}), [VIDEO, PICTURE])
     assert given.modality == {k: v for k, v in both.modality.items() if k not in text}
     assert any("modality is set to what each task hands over" in line for line in given.told)
-    assert not plan.of(Model("internvl2", "simple", {"modality": "video"}), [VIDEO]).told
+    assert not plan.of(RunModel("internvl2", "simple", {"modality": "video"}), [VIDEO]).told
 
 
 def test_classes_that_mix_replies_are_asked_one_by_one() -> None:
     mixing = ("claude", "qwen_vl_api", "fuyu", "aria")
-    assert all(plan.of(Model(one, "simple"), [TEXT]).one_by_one for one in mixing)
-    assert not plan.of(Model("qwen2_5_vl", "chat"), [TEXT]).one_by_one
+    assert all(plan.of(RunModel(one, "simple"), [TEXT]).one_by_one for one in mixing)
+    assert not plan.of(RunModel("qwen2_5_vl", "chat"), [TEXT]).one_by_one
 
 
 def test_on_another_host_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(class_table, "host_version", lambda: "0.9")
-    made = plan.of(Model("openai", "chat"), [VIDEO])
+    monkeypatch.setattr(model_capabilities, "host_version", lambda: "0.9")
+    made = plan.of(RunModel("openai", "chat"), [VIDEO])
     assert made.arguments
     assert made.told[0] == (
         "openai (chat) may treat frames otherwise: the table of models was made for lmms-eval "

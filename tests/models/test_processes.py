@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.models import players, tiny
+from lmms_eval_tasks.models import fake_replies, tiny
 from lmms_eval_tasks.sample import demo
 from tests.checks import table
 from tests.conftest import HostRun, Launch, launch_all
@@ -70,7 +70,7 @@ def test_two_processes_reply_as_one(label: str, runs: dict[str, dict[str, HostRu
     assert one == two
     assert len(one) == N
     assert len(set(one.values())) > 1  # what it is given does reach the model
-    assert players.UNKNOWN not in one.values()
+    assert fake_replies.UNKNOWN not in one.values()
 
 
 def test_of_four_processes_one_may_have_no_doc(launch: Launch, folder: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from lmms_eval_tasks import context, leaderboards, registry, settings
 from lmms_eval_tasks.haven.settings import CLIPSCORE
 from lmms_eval_tasks.host import model_class
-from lmms_eval_tasks.models import class_table, recipes
-from lmms_eval_tasks.models.recipes import Recipe
+from lmms_eval_tasks.models import model_capabilities, recipes
+from lmms_eval_tasks.models.recipes import RowRecipe
 from lmms_eval_tasks.runs import before
 from tests.checks import table
 from tests.models.test_classes_host import parameters, registered
@@ -37,7 +37,7 @@ def as_the_host_reads(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(host, "Accelerator", lambda **_: MagicMock())
     monkeypatch.setattr(host, "cli_evaluate_single", lambda args: (runs.append(vars(args)), None))
 
-    def read(recipe: Recipe, *more: str) -> dict[str, Any]:
+    def read(recipe: RowRecipe, *more: str) -> dict[str, Any]:
         for name in recipe.settings:  # the host sets them; gone after the test
             monkeypatch.setenv(name, "")
         monkeypatch.setattr(sys, "argv", ["lmms_eval", "--config", str(recipe.path), *more])
@@ -63,7 +63,7 @@ def test_every_published_model_has_a_recipe_or_lacks_something(benchmark: str) -
 @table("benchmark, recipe", ALL)
 def test_the_host_reads_it_and_its_class_can_run(
     benchmark: str,
-    recipe: Recipe,
+    recipe: RowRecipe,
     as_the_host_reads: Any,
     on_sample: None,
     monkeypatch: pytest.MonkeyPatch,
@@ -85,7 +85,7 @@ def test_the_host_reads_it_and_its_class_can_run(
         before.check(tasks)
         model_class.prepare(run)
         decided = context.current().plan
-    media = class_table.media_of(model.name, decided.interface)
+    media = model_capabilities.media_of(model.name, decided.interface)
     assert media is not None
     assert not media.broken
     assert decided.interface == model.interface
@@ -93,7 +93,7 @@ def test_the_host_reads_it_and_its_class_can_run(
 
 
 @table("benchmark, recipe", ALL)
-def test_its_arguments_are_the_class_s(benchmark: str, recipe: Recipe) -> None:
+def test_its_arguments_are_the_class_s(benchmark: str, recipe: RowRecipe) -> None:
     manifest, name = registered()[recipe.model.name], recipe.model.name
     path = getattr(manifest, f"{recipe.model.interface}_class_path")
     assert set(recipe.model.arguments) <= parameters(path).keys() | MORE.get(name, set())
@@ -108,7 +108,7 @@ def test_each_task_of_the_tables_is_in_a_recipe(benchmark: str) -> None:
         for row in leaderboards.cells(board, table)
         for cell in row
     )
-    wanted = {cell.ours.task for cell in cells if isinstance(cell.ours, leaderboards.Ours)}
+    wanted = {cell.ours.task for cell in cells if isinstance(cell.ours, leaderboards.OurNumber)}
     found = {task for one in recipes.of(benchmark) for task in registry.selected(one.tasks)}
     assert set(registry.selected(wanted)) <= found
 

@@ -15,9 +15,9 @@ from PIL import Image
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.host import model_class
-from lmms_eval_tasks.media.recipes import uniform_indices
-from lmms_eval_tasks.models import class_table, recipes, tiny
-from lmms_eval_tasks.models.recipes import Recipe
+from lmms_eval_tasks.media.clip_specs import uniform_indices
+from lmms_eval_tasks.models import model_capabilities, recipes, tiny
+from lmms_eval_tasks.models.recipes import RowRecipe
 from tests.checks import table
 from tests.media.media_files import write_video
 from tests.models.test_classes_host import parameters, registered
@@ -28,7 +28,7 @@ OWN = [one for name in registry.NAMES for one in recipes.of(name)]
 FORMS = [
     (own, form)
     for own in OWN
-    if isinstance(form := recipes.on_vllm(own), Recipe) and form is not own
+    if isinstance(form := recipes.on_vllm(own), RowRecipe) and form is not own
 ]
 # In place of a recipe's by the form: the only options that two runs may differ in.
 REPLACED = {"model", "model_args", "batch_size", "output_path"}
@@ -53,7 +53,7 @@ def test_each_recipe_of_weights_has_a_form_or_a_reason() -> None:
 
 @table("own, form", FORMS)
 def test_the_host_reads_both_alike(
-    own: Recipe, form: Recipe, monkeypatch: pytest.MonkeyPatch
+    own: RowRecipe, form: RowRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks, decoding, judge and all else are the recipe's file's."""
     from lmms_eval import __main__ as host
@@ -76,9 +76,9 @@ def test_the_host_reads_both_alike(
 
 
 @table("own, form", FORMS)
-def test_frames_pixels_and_gpus_are_the_recipe_s(own: Recipe, form: Recipe) -> None:
+def test_frames_pixels_and_gpus_are_the_recipe_s(own: RowRecipe, form: RowRecipe) -> None:
     """The class's defaults count as said: those of the processor are others."""
-    media = class_table.media_of(own.model.name, own.model.interface)
+    media = model_capabilities.media_of(own.model.name, own.model.interface)
     assert media is not None
     given = form.model.arguments
     assert given["pretrained"] == own.checkpoint
@@ -97,7 +97,7 @@ def test_frames_pixels_and_gpus_are_the_recipe_s(own: Recipe, form: Recipe) -> N
 
 
 @table("own, form", FORMS)
-def test_the_longest_request_fits(own: Recipe, form: Recipe) -> None:
+def test_the_longest_request_fits(own: RowRecipe, form: RowRecipe) -> None:
     """Of videos: all frames at max_pixels in groups of two, and the longest text of the tables."""
     given = {name: value for name, value in form.model.arguments.items() if value.isdecimal()}
     length = int(given["max_model_len"])
@@ -186,7 +186,7 @@ def test_a_picture_has_one_size_by_both_but_for_some(
     assert (grids[0] == grids[1]) == (size != (320, 240))
 
 
-def _pair(benchmark: str, name: str) -> tuple[Recipe, Recipe]:
+def _pair(benchmark: str, name: str) -> tuple[RowRecipe, RowRecipe]:
     (pair,) = (
         pair for pair in FORMS if (pair[0].path.parent.name, pair[0].path.stem) == (benchmark, name)
     )
@@ -200,12 +200,12 @@ def _requests(lm: Any, part: dict[str, Any]) -> list[Any]:
     return [SimpleNamespace(args=("", lambda _: turns, {"max_new_tokens": 1}, 0, "t", "test"))]
 
 
-def _given(recipe: Recipe) -> dict[str, Any]:
+def _given(recipe: RowRecipe) -> dict[str, Any]:
     given = recipe.model.arguments.items()
     return {name: int(value) if value.isdecimal() else value for name, value in given}
 
 
-def _by_class(checkpoint: Path, recipe: Recipe, part: dict[str, Any]) -> Any:
+def _by_class(checkpoint: Path, recipe: RowRecipe, part: dict[str, Any]) -> Any:
     """What the recipe's class gives its model."""
     from lmms_eval.models.chat.qwen2_5_vl import Qwen2_5_VL
 
@@ -218,7 +218,7 @@ def _by_class(checkpoint: Path, recipe: Recipe, part: dict[str, Any]) -> Any:
 
 
 def _by_vllm(
-    checkpoint: Path, form: Recipe, part: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    checkpoint: Path, form: RowRecipe, part: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> Any:
     """What the checkpoint's processor makes of what `tasks_vllm` gives vLLM."""
     import vllm

@@ -23,7 +23,7 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, SegmentContex
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, rescore
-from lmms_eval_tasks.utils.saved_runs import Run
+from lmms_eval_tasks.utils.saved_runs import SavedRun
 from tests import judged
 from tests.judged import Answer, Item, Request, Script
 from tests.local_endpoint import Fault, LocalEndpoint, drawn, last_user_text
@@ -161,21 +161,21 @@ def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:
     return [json.loads(json.dumps(one["failed"])) for one in made]
 
 
-def saved_run(task: str, items: Sequence[Item]) -> Run:
+def saved_run(task: str, items: Sequence[Item]) -> SavedRun:
     """A saved run of one task."""
     samples = [{"doc_id": number, "failed": one} for number, one in enumerate(items)]
-    return Run(task, Path(f"out/20260101_samples_{task}.jsonl"), samples, "m (x)", {})
+    return SavedRun(task, Path(f"out/20260101_samples_{task}.jsonl"), samples, "m (x)", {})
 
 
-def items_of(saved: Run) -> list[Item]:
+def items_of(saved: SavedRun) -> list[Item]:
     return [sample["failed"] for sample in saved.samples]
 
 
-def again(*runs: Run, judge: str | None = None) -> rescore.Rescored:
+def again(*runs: SavedRun, judge: str | None = None) -> rescore.Rescored:
     return rescore.rescore_saved(BENCHMARK, runs, judge)
 
 
-def judged_run(monkeypatch: pytest.MonkeyPatch, baselines: str = "") -> Run:
+def judged_run(monkeypatch: pytest.MonkeyPatch, baselines: str = "") -> SavedRun:
     """A run of the host whose judge was at an endpoint that is gone by now."""
     with judged_at(Rater(), monkeypatch, baselines=baselines):
         return saved_run(TASK, score(TASK, reply))

@@ -10,7 +10,7 @@ from typing import Any
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.runs import before, given, scoring
 
 Reply = Callable[[Task, Doc, int], str]
@@ -24,12 +24,12 @@ def recorded(root: Path, file: Path) -> str:
 
 
 def right(task: Task, doc: Doc, number: int) -> str:
-    return players.known(doc).right
+    return fake_replies.known(doc).right
 
 
 def any_reply(task: Task, doc: Doc, number: int) -> str:
     """The key's replies in turn: some right, some wrong."""
-    known = players.known(doc)
+    known = fake_replies.known(doc)
     replies = [known.right, *known.drawn]
     return replies[number % len(replies)]
 

@@ -1,4 +1,4 @@
-"""Runs and records as somebody may send them, and what tests ask of a record."""
+"""A run told as if of the whole release, and what tests ask of its record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft7Validator
 
 from lmms_eval_tasks import __version__, registry
-from lmms_eval_tasks.report.exchange import received, records
+from lmms_eval_tasks.report.exchange import records
 from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
 from tests.report import made
 
@@ -58,16 +58,3 @@ def named(record: Record, name: str) -> Record:
 def wrong_in(record: Any) -> list[str]:
     found = Draft7Validator(records.schema()).iter_errors(record)
     return [f"{one.json_path}: {one.message}" for one in found]
-
-
-def said_of(record: Any, folder: Path) -> list[received.Problem]:
-    file = folder / "sent.json"
-    file.write_text(record if isinstance(record, str) else json.dumps(record), encoding="utf-8")
-    found = received.problems(file)
-    assert all("\n" not in one.line and one.line.isprintable() for one in found)
-    return found
-
-
-def put(record: Record, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(record), encoding="utf-8")

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.leaderboards import Cell, Ours, cells, tables
+from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell, cells, tables
 from lmms_eval_tasks.report import board, sides
 from lmms_eval_tasks.report.paper_rows import Own
 from lmms_eval_tasks.runs import before
@@ -27,7 +27,7 @@ WARNING = "judged by <b>nobody</b>"
 VIDEOS = 40
 
 
-def every_cell(board: Mapping[str, Any]) -> list[Cell]:
+def every_cell(board: Mapping[str, Any]) -> list[PrintedCell]:
     grids = [cells(board, one) for one in tables(board)]
     return [cell for grid in grids for line in grid for cell in line]
 
@@ -37,7 +37,7 @@ def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
     stored = registry.load(name).board()
     known, found = names_of(registry.load(name)), every_cell(stored)
     for cell in found:
-        if isinstance(cell.ours, Ours):
+        if isinstance(cell.ours, OurNumber):
             assert cell.ours.metric in known[cell.ours.task], cell
         else:
             assert cell.ours, cell
@@ -45,7 +45,7 @@ def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
     for one in tables(stored):
         # A text instead of a number of ours is for statistics and differences alone.
         if isinstance(one.get("ours", {}), dict):
-            assert any(isinstance(c.ours, Ours) for line in cells(stored, one) for c in line)
+            assert any(isinstance(c.ours, OurNumber) for line in cells(stored, one) for c in line)
 
 
 @pytest.mark.usefixtures("on_sample")
@@ -56,7 +56,7 @@ def test_every_category_is_one_of_items(name: str) -> None:
     joined = {one.group: one.tasks for one in benchmark.joins}
     wanted: dict[str, set[tuple[str, str]]] = {}
     for cell in every_cell(benchmark.board()):
-        if isinstance(cell.ours, Ours):
+        if isinstance(cell.ours, OurNumber):
             for task in joined.get(cell.ours.task, (cell.ours.task,)):
                 wanted.setdefault(task, set()).update(cell.ours.where)
     assert any(wanted.values())
@@ -81,19 +81,19 @@ def test_what_is_stored_beside_a_figure() -> None:
     of = ("dimension", fine)
     for key, ours, scale in (
         (("maverix", "Table 10", "GPT-4o", "Easy", "gpt_4o"),
-         Ours("maverix_vs", "acc", (("difficulty", "easy"),)), 0.01),
+         OurNumber("maverix_vs", "acc", (("difficulty", "easy"),)), 0.01),
         (("maverix", "Table 6", "GPT-4o", "GPT-4o", "score_av"),
-         Ours("maverix_vs_oe", "correctness_valid"), 1),
+         OurNumber("maverix_vs_oe", "correctness_valid"), 1),
         (("maverix", "Table 6", "Ola-7B", "Ola-7B", "score_av"),
-         Ours("maverix_av_oe", "correctness_valid"), 1),
+         OurNumber("maverix_av_oe", "correctness_valid"), 1),
         (("haven", "Table 4", "text-proxy LLM", "text-proxy LLM", "clipscore_change"),
-         Ours("haven_text", "joined_clip_gain"), 1),
+         OurNumber("haven_text", "joined_clip_gain"), 1),
         (("haven", "Table 3", "text-proxy LLM", "text-proxy LLM", "temporal_doc"),
          "no text proxy has the document (Appendix C)", 1),
         (("cvrr_es", "Table 5", "GPT-4o", "LLaMA-VID", fine),
-         Ours("cvrr_judge", "kappa", (("candidate", "LLaMA-VID"), of)), 0.01),
+         OurNumber("cvrr_judge", "kappa", (("candidate", "LLaMA-VID"), of)), 0.01),
         (("cvrr_es", "Table 5", "GPT-4o", "Average", fine),
-         Ours("cvrr_judge", "kappa", (of,)), 0.01),
+         OurNumber("cvrr_judge", "kappa", (of,)), 0.01),
     ):  # fmt: skip
         assert (found[key].ours, found[key].scale) == (ours, scale), key
 
@@ -117,7 +117,7 @@ def test_inside(
     figure: str | None, scale: float, low: float, high: float, inside: bool | None
 ) -> None:
     value = None if figure is None else Decimal(figure)
-    cell = Cell("", "m", "average", value, scale, "m", "m", Ours("t", "acc"))
+    cell = PrintedCell("", "m", "average", value, scale, "m", "m", OurNumber("t", "acc"))
     number = Interval((low + high) / 2, low, high, 0.1, "t", 9, 9)
     assert Own(cell, number, is_same=True).inside is inside
     assert Own(cell, number, is_same=False).inside is None

@@ -22,7 +22,7 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import ASKED, Item
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.models.players import UNREADABLE
+from lmms_eval_tasks.models.fake_replies import UNREADABLE
 from lmms_eval_tasks.report import compare, exports, sides
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.runs.rescore import rescore_saved
@@ -61,7 +61,7 @@ def rises(both: list[Side]) -> dict[str, list[float]]:
     return found
 
 
-def line(both: list[Side], task: str, metric: str) -> compare.Line:
+def line(both: list[Side], task: str, metric: str) -> compare.Comparison:
     benchmark = registry.of(task)
     lines = compare.headlines(benchmark, [benchmark.tasks[task]], both)
     (found,) = (one for one in lines if one.quantity.metric == metric)

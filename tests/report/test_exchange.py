@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import shutil
@@ -17,8 +16,7 @@ from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report import compare, sides
 from lmms_eval_tasks.report.exchange import records, sent
 from tests.checks import refused, table
-from tests.conftest import REPOSITORY
-from tests.report.sent import Record, named, put, wrong_in
+from tests.report.sent import RELEASE, TASKS, facts, named, wrong_in
 from tests.report.test_run_page import MARKUP
 
 
@@ -135,7 +133,7 @@ def test_the_hubs_own_reader_takes_it(told_run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*MARKUP, "../../../etc/x", "..", "a|b\n## c", "\x1b[31m\u202e"])
-def test_a_hostile_name_is_data(name: str, told_run: Path, whole: Record, tmp_path: Path) -> None:
+def test_a_hostile_name_is_data(name: str, told_run: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(told_run, tmp_path / "run")
     (file,) = folder.glob("*_results.json")
     results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": name}
@@ -146,12 +144,37 @@ def test_a_hostile_name_is_data(name: str, told_run: Path, whole: Record, tmp_pa
     assert len(written) == 2
     assert all(re.fullmatch(r"[\w.-]+", part) for one in written for part in one.parts[-3:])
     assert wrong_in(json.loads(next(iter(tmp_path.glob("out/maia/*.json"))).read_text())) == []
-    own = copy.deepcopy(whole)
-    own["model_info"]["name"] = name
-    put(own, tmp_path / "sent" / "maia" / "m.json")
-    (row,) = [one for one in sent.page(tmp_path / "sent").splitlines() if "pool\\_acc" in one]
-    assert len(re.findall(r"(?<!\\)\|", row)) == len(sent.COLUMNS) + 1
-    assert re.search(r"[<>]|\x1b", row) is None
+
+
+def test_facts_of_runs_that_differ_stand_side_by_side(told_run: Path, tmp_path: Path) -> None:
+    """A joined number of two runs of the host, of which the second had other data and judge."""
+    both = tmp_path / "both"
+    for number, task in enumerate(TASKS):
+        part = both / str(number)
+        part.mkdir(parents=True)
+        for file in (*told_run.glob(f"*_{task}.jsonl"), *told_run.glob("*_results.json")):
+            shutil.copy(file, part)
+    results = both / "1" / "20260101_000000_results.json"
+    content = json.loads(results.read_text(encoding="utf-8"))
+    own = content["lmms_eval_tasks"]["maia"]
+    own["data"]["hash"], own["videos"]["asked"] = "0123456789ac", 97
+    results.write_text(json.dumps(content), encoding="utf-8")
+    (side,) = sides.read([both])
+    joined = named(records.of_run(registry.load("maia"), side), "agg_acc")
+    assert facts(joined)["hash"] == f"{RELEASE}, 0123456789ac"
+    assert facts(joined)["videos"] == "97 of 100"
+    del content["lmms_eval_tasks"]
+    results.write_text(json.dumps(content), encoding="utf-8")
+    (side,) = sides.read([both])
+    assert facts(named(records.of_run(registry.load("maia"), side), "agg_acc"))["hash"] == ""
+
+
+def test_a_run_without_our_hook_is_a_record(told_run: Path, tmp_path: Path) -> None:
+    bare = shutil.copytree(told_run, tmp_path / "bare")
+    next(bare.glob("*_results.json")).unlink()
+    sent.write("maia", [bare], "eee", tmp_path)
+    (file,) = tmp_path.glob("maia/*.json")
+    assert wrong_in(json.loads(file.read_text(encoding="utf-8"))) == []
 
 
 def test_two_of_one_name_are_two_files(told_run: Path, tmp_path: Path) -> None:
@@ -174,41 +197,3 @@ def test_nothing_to_write(
     paths = [told_run if one == "run" else tmp_path / one for one in runs]
     refused(TasksError, words, sent.write, "haven", paths, form, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-# --- the page -------------------------------------------------------------------------------------
-
-
-def test_a_row_that_is_sent_stands_on_the_page(whole: Record, tmp_path: Path) -> None:
-    assert "No row has been sent yet." in sent.page(tmp_path)
-    put(whole, tmp_path / "maia" / "my model.json")
-    page = sent.page(tmp_path)
-    one = named(whole, "judge_acc")["score_details"]
-    value, count = f"{one['score']:.3f}", one["uncertainty"]["num_samples"]
-    (row,) = [line for line in page.splitlines() if "judge\\_acc" in line]
-    assert row.startswith(
-        "| maia\\_oevqa | judge\\_acc | [org/m](../leaderboards/results/maia/my%20model.json) | "
-        f"{value} [{one['score'] - 0.1:.3f}, {one['score'] + 0.1:.3f}] | {count} | gpt-4o | "
-        "Some \\| lab | data"
-    )
-    refused(TasksError, "move it to maia/", _in_another, whole, tmp_path)
-
-
-def _in_another(record: Record, folder: Path) -> None:
-    put(record, folder / "haven" / "m.json")
-    sent.page(folder)
-
-
-def test_a_row_that_cannot_stand_ends_the_page(whole: Record, tmp_path: Path) -> None:
-    record = copy.deepcopy(whole)
-    own = [{"kind": "part", "text": "part of the data", "tasks": []}]
-    named(record, "judge_acc")["metric_config"]["additional_details"]["conditions"] = json.dumps(
-        own
-    )
-    put(record, tmp_path / "maia" / "m.json")
-    refused(TasksError, "run without", sent.page, tmp_path)
-
-
-def test_the_page_is_of_what_was_sent() -> None:
-    page = (REPOSITORY / "docs" / "results.md").read_text(encoding="utf-8")
-    assert page == sent.page(REPOSITORY / "leaderboards" / "results")

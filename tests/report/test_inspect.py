@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.report import compare, inspect_logs, sides
+from lmms_eval_tasks.report import compare, sides
+from lmms_eval_tasks.report.exchange import inspect_logs
 from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
 from tests.report import made
 

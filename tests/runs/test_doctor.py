@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.doctor import checks, machine
-from lmms_eval_tasks.doctor.checks import Check, Finding
+from lmms_eval_tasks.doctor.checks import DoctorCheck, Finding
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.runs import before
 from tests.checks import table
@@ -321,7 +321,9 @@ def test_a_bug_in_one_check_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> N
         raise ZeroDivisionError(f"by {SECRET}")
 
     fine = [Finding("warning", "so so")]
-    found = list(checks.carried_out([Check("a", breaks, "x"), Check("b", lambda: fine, "y")]))
+    found = list(
+        checks.carried_out([DoctorCheck("a", breaks, "x"), DoctorCheck("b", lambda: fine, "y")])
+    )
     assert found == [
         Finding("ok", "begun", "", "a"),
         Finding("error", "ZeroDivisionError: by [SOME_API_KEY]", "x", "a"),

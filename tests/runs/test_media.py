@@ -10,7 +10,7 @@ import pytest
 from lmms_eval_tasks.benchmark import Cut
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.runs import media
-from lmms_eval_tasks.runs.media import Needs
+from lmms_eval_tasks.runs.media import TaskMedia
 from tests.checks import table
 
 IMPOSSIBLE = "segments of {} can be cut"
@@ -28,9 +28,9 @@ class Maker:
         if number in self.bad:
             raise MediaError(f"damaged at {number} s")
 
-    def part(self, asked: int, numbers: str = "01234", task: str = "t") -> Needs:
+    def part(self, asked: int, numbers: str = "01234", task: str = "t") -> TaskMedia:
         cuts = [Cut(f"item {n}", (int(n),), functools.partial(self, int(n))) for n in numbers]
-        return Needs(task, cuts, asked)
+        return TaskMedia(task, cuts, asked)
 
 
 @table(
@@ -84,6 +84,6 @@ def test_several_at_once_and_a_bug_is_no_bad_media(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(media.os, "cpu_count", lambda: 3)
     met = threading.Barrier(3, timeout=10)
     cuts = [Cut("item", (number,), met.wait) for number in range(3)]
-    assert media.make([Needs("t", cuts, 3)], "X", "cut") == {}
+    assert media.make([TaskMedia("t", cuts, 3)], "X", "cut") == {}
     with pytest.raises(ZeroDivisionError):
-        media.make([Needs("t", [Cut("item", (0,), lambda: 1 // 0)], 1)], "X", "cut")
+        media.make([TaskMedia("t", [Cut("item", (0,), lambda: 1 // 0)], 1)], "X", "cut")

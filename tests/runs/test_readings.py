@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Metric
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.models.players import UNREADABLE
+from lmms_eval_tasks.models.fake_replies import UNREADABLE
 from lmms_eval_tasks.notify import visible
 from lmms_eval_tasks.report import measures, readings
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
@@ -274,7 +274,7 @@ def test_a_mistake_of_ours_loses_no_numbers(monkeypatch: pytest.MonkeyPatch) -> 
 def rescored(items: Sequence[Item]) -> tuple[Rescored, list[Item]]:
     """What is said of a saved run of pairs, and its items now."""
     samples = [{"failed": item} for item in items]
-    saved = saved_runs.Run("maia_vsv", Path("1_samples_maia_vsv.jsonl"), samples, "m", {})
+    saved = saved_runs.SavedRun("maia_vsv", Path("1_samples_maia_vsv.jsonl"), samples, "m", {})
     now: list[Item] = []
     done = rescore_saved(BENCHMARK, [saved], take=lambda _, own: now.extend(own))
     return done, now
@@ -290,10 +290,11 @@ def test_rescore_says_what_is_read_otherwise() -> None:
     assert done.notes == [
         f"maia_vsv: 8 of 240 items are read otherwise than when saved (the first: {first})"
     ]
-    assert done.read_otherwise == {"maia_vsv": names}
-    assert done.numbers["maia_vsv"]["pair_acc"] == 1
+    (found,) = done.found
+    assert found.read_otherwise == names
+    assert found.values["pair_acc"] == 1
     again = rescored(now)[0]
-    assert (again.notes, again.read_otherwise) == ([], {})
+    assert (again.notes, again.found[0].read_otherwise) == ([], ())
 
 
 def test_rescore_tells_how_replies_are_read_now() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
+from lmms_eval_tasks.runs.rescore import Changes, rescore_saved
 from lmms_eval_tasks.utils import saved_runs
 
 
@@ -25,13 +25,11 @@ from lmms_eval_tasks.utils import saved_runs
 )
 def test_whether_saved_numbers_came_out_again(now: dict[str, Any], line: str) -> None:
     saved = {"acc": 0.5, "n": 3, "kappa": None}
-    done = Rescored()
-    done.compare("cvrr_judge", saved, {**saved, **now})
-    done.compare("cvrr_es", None, now)
-    (found,) = done.changes.items()
-    assert (found[0], found[1].line(judged=False)) == ("cvrr_judge", line)
-    done.compare("cvrr_judge", saved, {**saved, **now}, (4, 2))
-    told = done.changes["cvrr_judge"].line(judged=True)
+    found = Changes.between(saved, {**saved, **now}, 4, 2)
+    assert Changes.between({}, now) is None
+    assert found is not None
+    assert found.line(judged=False) == line
+    told = found.line(judged=True)
     assert told.startswith("4 verdicts new, 2 kept; ")
     assert ("kappa - to 0.1" in told) == ("kappa" in now)
 
@@ -41,7 +39,7 @@ def test_of_several_models_each_has_its_own_conditions() -> None:
     item |= {"options": ["x", "y"], "answer": "A", "data": "d", "reply": "A", "status": "ok"}
     warned = {"lmms_eval_tasks": {"maia": {"warnings": ["the sample"]}}}
     runs = [
-        saved_runs.Run(
+        saved_runs.SavedRun(
             "maia_unimodal", Path(f"{m}_samples_x.jsonl"), [{"failed": item}], m, {}, {}, told
         )
         for m, told in (("a", warned), ("b", {"lmms_eval_tasks": {"maia": {}}}))

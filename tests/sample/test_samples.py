@@ -17,7 +17,7 @@ from lmms_eval_tasks.haven import sample as haven
 from lmms_eval_tasks.haven.sample_stories import STORIES
 from lmms_eval_tasks.maia import sample as maia
 from lmms_eval_tasks.maia.judge import criterion
-from lmms_eval_tasks.models.players import UNKNOWN
+from lmms_eval_tasks.models.fake_replies import UNKNOWN
 from lmms_eval_tasks.registry import NAMES
 from tests.checks import table
 from tests.conftest import recorded_judge

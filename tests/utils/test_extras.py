@@ -74,7 +74,6 @@ def test_every_module_can_be_imported_without_the_extras() -> None:
             (["leaderboard", "maia", "--format", n], f"--format {n}", "report")
             for n in ("html", "md", "csv")
         ],
-        (["leaderboard", "check", "x"], "leaderboard check", "report"),
         (["reliability", "x", "--html", "y"], "--html", "report"),
         (["haven", "build", "x", "--out", "y", "--scores", "z"], "haven build", "haven"),
     ],

@@ -117,7 +117,9 @@ OK = {"id": "c", "reply": "", "status": "ok"}
 
 
 def saved(*samples: Any) -> list[dict[str, Any]]:
-    return saved_runs.saved_items(saved_runs.Run("t", Path("x.jsonl"), list(samples), None, {}))
+    return saved_runs.saved_items(
+        saved_runs.SavedRun("t", Path("x.jsonl"), list(samples), None, {})
+    )
 
 
 @table(

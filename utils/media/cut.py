@@ -15,14 +15,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import mp4, sounds, video
 
+if TYPE_CHECKING:
+    from av.audio.frame import AudioFrame
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+T = TypeVar("T")
 _COPIED = ("h264", "hevc", "mpeg4", "vp9", "av1")  # what mp4 holds and readers of mp4 expect
 _ROUNDED = Fraction(1, 50)  # seconds that a window may end after its file; or a frame if longer
 # Seconds to jump before the wanted one; None reads from the beginning. The first is what sound
@@ -41,14 +47,25 @@ class Head(NamedTuple):
     """The first `frame` shown, and when by the file's own clock (`origin`, in seconds)."""
 
     origin: Fraction
-    frame: Any
+    frame: VideoFrame
     codec: str
     has_audio: bool
 
 
+class SegmentFacts(TypedDict):
+    """Fields of segments.CutSegment."""
+
+    start: float
+    end: float
+    duration: float
+    width: int
+    height: int
+    n_frames: int
+
+
 def write(
     source: str, out: str, start: str, end: str | None, *, sound: bool = True
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write a window's files: `out`.mp4 (muted), .wav and .av.mp4 if there is sound.
 
     Args:
@@ -59,7 +76,7 @@ def write(
         sound: False leaves the wav and the mp4 with both away.
 
     Returns:
-        Fields of segments.Segment, and the endings of the files.
+        Fields of segments.CutSegment, and the endings of the files.
 
     Raises:
         MediaError: what is wrong with the file or the window, without the file's name.
@@ -68,7 +85,7 @@ def write(
     window = Fraction(start), None if end is None else Fraction(end)
     samples, sound_end = 0, None
     if first.has_audio:  # first, since it may go on after the last frame
-        heard = frames(source, first, window[0], "audio")
+        heard = _from_before(source, first, window[0], _sound)
         samples, sound_end = sounds.write_wav(f"{out}.wav", heard, *window)
     facts = _copy(source, first, sound_end, f"{out}.mp4") if window == (Fraction(0), None) else None
     facts = facts or encode(source, first, window, sound_end, f"{out}.mp4")
@@ -96,32 +113,39 @@ def head(path: str) -> Head:
         first = next((one for one in container.decode(stream) if not one.is_corrupt), None)
         if first is None:
             raise MediaError("has a video stream but no frame that can be decoded")
-        if first.pts is None:
+        if (begins := video.time_stamp(first)) is None:
             raise MediaError(f"has frames without times; {video.CONVERT}")
         sounds = bool(container.streams.audio)
-        return Head(first.pts * stream.time_base, first, stream.codec_context.name, sounds)
+        origin = begins * video.time_base(stream)
+        return Head(origin, first, stream.codec_context.name, sounds)
 
 
-def frames(
-    path: str, first: Head, start: Fraction, kind: str = "video"
-) -> Iterator[tuple[Fraction, Any]]:
-    """Decoded frames with their times in seconds, from one that begins at or before `start` on.
+def frames(path: str, first: Head, start: Fraction) -> Iterator[tuple[Fraction, VideoFrame]]:
+    """Decoded pictures with their times in seconds, from one that begins at or before `start` on.
 
-    If none begins so early, from the first one. Several frames may precede `start`. Times of
-    pictures ascend: one that is missing or repeats the last is a tick later than the last.
+    If none begins so early, from the first one. Several may precede `start`. Times ascend: one that
+    is missing or repeats the last is a tick later than the last.
 
     Args:
         path: the file.
         first: its head.
         start: seconds on its clock.
-        kind: `video` or `audio`; sound is asked for only where there is some.
 
     Raises:
         MediaError: a frame cannot be decoded, or times step back; names the place.
     """
+    return _from_before(path, first, start, _pictures)
+
+
+def _from_before(
+    path: str,
+    first: Head,
+    start: Fraction,
+    read: Callable[[video.Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
+) -> Iterator[tuple[Fraction, T]]:
+    """As `frames`, of what `read` decodes; sound is asked for only where there is some."""
     import av
 
-    read = _sound if kind == "audio" else _pictures
     for jump in _JUMPS:
         if jump is not None and jump >= start:
             continue
@@ -140,41 +164,42 @@ def frames(
             return
 
 
-def _seek(container: Any, stream: Any, seconds: Fraction) -> None:
+def _seek(container: video.Container, stream: VideoStream, seconds: Fraction) -> None:
     """Jump to a key frame of the picture at or before `seconds` of the file's clock."""
-    container.seek(int(seconds / stream.time_base), stream=stream, backward=True)
+    container.seek(int(seconds / video.time_base(stream)), stream=stream, backward=True)
 
 
 def _pictures(
-    container: Any, stream: Any, first: Head, start: Fraction
-) -> Iterator[tuple[Fraction, Any]]:
+    container: video.Container, stream: VideoStream, first: Head, start: Fraction
+) -> Iterator[tuple[Fraction, VideoFrame]]:
     import av
 
     time: Fraction | None = None
+    base = video.time_base(stream)
     try:
         for frame in container.decode(stream):
             if frame.is_corrupt:
                 if time is None:
                     continue  # after a jump into an open group of pictures
                 raise _damaged("picture", start if time is None else time)
-            if frame.pts is not None:
-                own = frame.pts * frame.time_base - first.origin
+            if (begins := video.time_stamp(frame)) is not None:
+                own = begins * video.time_base(frame) - first.origin
                 if time is not None:
                     video.check_order(time, own)
-                    own = max(own, time + stream.time_base)
+                    own = max(own, time + base)
                 time = own
             elif time is None:
                 continue  # right after a jump: the frame's place is not known
             else:
-                time += stream.time_base
+                time += base
             yield time, frame
     except av.error.FFmpegError as error:
         raise _damaged("picture", start if time is None else time) from error
 
 
 def _sound(
-    container: Any, stream: Any, first: Head, start: Fraction
-) -> Iterator[tuple[Fraction, Any]]:
+    container: video.Container, stream: VideoStream, first: Head, start: Fraction
+) -> Iterator[tuple[Fraction, AudioFrame]]:
     import av
 
     audio = video.sound_of(container, stream)
@@ -187,7 +212,7 @@ def _sound(
             at = time if packet.pts is None else packet.pts * packet.time_base - first.origin
             begun = at if begun is None else begun
             try:
-                decoded = packet.decode()
+                decoded = audio.decode(packet)
             except av.error.InvalidDataError as error:
                 if at is None or at + (packet.duration or 0) * packet.time_base <= start:
                     continue  # before the window: nobody asks for it
@@ -196,7 +221,7 @@ def _sound(
                 raise _damaged("sound", at) from error
             for frame in decoded:
                 if frame.pts is not None:
-                    time = frame.pts * frame.time_base - first.origin
+                    time = frame.pts * video.time_base(frame) - first.origin
                 elif time is None:
                     raise MediaError("has sound that carries no times")
                 yield time, frame
@@ -214,8 +239,8 @@ def _damaged(what: str, time: Fraction) -> MediaError:
 
 def encode(
     path: str, first: Head, window: Window, sound_end: Fraction | None, out: str
-) -> dict[str, Any]:
-    """Write the frames of a window to `out`; returns fields of segments.Segment.
+) -> SegmentFacts:
+    """Write the frames of a window to `out`; returns fields of segments.CutSegment.
 
     If no frame begins in the window, the one on screen is shown throughout. A single frame is
     written twice, at the beginning and halfway: readers of the host refuse a video of one.
@@ -231,10 +256,10 @@ def encode(
         full = video.is_full_range(first.frame)
         look = replace(look, full_range=full, matrix=int(first.frame.colorspace))
     slot, n_frames = -1, 0
-    shown: tuple[Fraction, Any] = Fraction(0), None  # the last frame on screen
+    shown: tuple[Fraction, VideoFrame] | None = None  # the last frame on screen
     until, length = end or start, Fraction(0)
 
-    def picture(time: Fraction, frame: Any) -> tuple[Fraction, mp4.Planes, bool]:
+    def picture(time: Fraction, frame: VideoFrame) -> tuple[Fraction, mp4.Planes, bool]:
         nonlocal slot, n_frames
         before, slot = slot, int(time * _KEYS_PER_SECOND)
         n_frames += 1
@@ -245,14 +270,14 @@ def encode(
         for time, frame in frames(path, first, start):
             if end is not None and time >= end:
                 break
-            length = time - shown[0] if shown[1] else length
+            length = time - shown[0] if shown else length
             shown = time, frame
             if time >= start:
                 yield picture(time - start, frame)
         else:
-            last = shown[1] or first.frame
-            length = (last.duration or 0) * last.time_base or length or Fraction(1, 25)
-            file_end = max(shown[0] + length, sound_end or Fraction(0))
+            begins, last = shown or (Fraction(0), first.frame)
+            length = (last.duration or 0) * video.time_base(last) or length or Fraction(1, 25)
+            file_end = max(begins + length, sound_end or Fraction(0))
             is_late = end is not None and end > file_end + max(length, _ROUNDED)
             if start >= file_end or is_late:
                 asked = "the end" if end is None else f"{float(end):g} s"
@@ -262,22 +287,31 @@ def encode(
                     f"file ({float(file_end):.3f} s); correct its time stamps"
                 )
             until = file_end if end is None else min(file_end, end)
+        _, last = shown or (start, first.frame)
         if not n_frames:
-            yield picture(Fraction(0), shown[1])
+            yield picture(Fraction(0), last)
         if n_frames == 1:
-            yield picture((until - start) / 2, shown[1])
+            yield picture((until - start) / 2, last)
         yield until - start, None, False
 
     mp4.write_encoded(out, look, mp4.CUT, pictures())
     return _facts(start, until, (look.width, look.height), n_frames)
 
 
-def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> dict[str, Any]:
-    times = {"start": float(start), "end": float(end), "duration": float(end - start)}
-    return {**times, "width": size[0], "height": size[1], "n_frames": n}
+def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> SegmentFacts:
+    duration = float(end - start)
+    width, height = size
+    return SegmentFacts(
+        start=float(start),
+        end=float(end),
+        duration=duration,
+        width=width,
+        height=height,
+        n_frames=n,
+    )
 
 
-def _planes(frame: Any, first: Any, turn: video.Turn) -> mp4.Planes:
+def _planes(frame: VideoFrame, first: VideoFrame, turn: video.Rotation) -> mp4.Planes:
     """Upright planes in 4:2:0 with 8 bits, of even size, that of the first frame."""
     import numpy as np
 
@@ -291,7 +325,7 @@ def _planes(frame: Any, first: Any, turn: video.Turn) -> mp4.Planes:
     return [turn(plane) for plane in (y, u, v)]
 
 
-def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[str, Any] | None:
+def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> SegmentFacts | None:
     """Copy the picture of a whole file to `out`, if mp4 can hold it just as it is shown.
 
     None if it must be encoded instead: another codec, turned or unshown frames (an edit list, an
@@ -302,7 +336,7 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[
     table = video.frame_table(path)
     if (
         first.codec not in _COPIED
-        or video.turn(first.frame) != video.Turn()
+        or video.turn(first.frame) != video.Rotation()
         or table.origin != first.origin
         or len(table.times) == 1
     ):

@@ -10,13 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import video
 
 if TYPE_CHECKING:
     import numpy as np
+    from av.container import OutputContainer
+    from av.packet import Packet
+    from av.stream import Stream
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
     from numpy.typing import NDArray
 
     Planes = Sequence[NDArray[np.uint8]]
@@ -56,8 +61,8 @@ class Look:
     matrix: int = _UNSPECIFIED
 
 
-def frame_of(planes: Planes, look: Look) -> Any:
-    """An av.VideoFrame that holds the planes: rgb24 or yuv420p."""
+def frame_of(planes: Planes, look: Look) -> VideoFrame:
+    """A frame that holds the planes: rgb24 or yuv420p."""
     import av
     import numpy as np
 
@@ -70,7 +75,7 @@ def frame_of(planes: Planes, look: Look) -> Any:
     return frame
 
 
-def open_mp4(out: str) -> Any:
+def open_mp4(out: str) -> OutputContainer:
     """A new file whose edit lists count ticks instead of thousandths of a second."""
     import av
 
@@ -94,13 +99,15 @@ def write_encoded(
     """
     import av
     from av.video.frame import PictureType
+    from av.video.stream import VideoStream
 
     with open_mp4(out) as file:
         try:
             # The rate is of no use: the frames have times.
-            stream: Any = file.add_stream("libx264rgb" if look.rgb else "libx264", rate=25)
+            stream = file.add_stream("libx264rgb" if look.rgb else "libx264", rate=25)
         except (av.error.FFmpegError, ValueError) as error:
             raise MediaError(f"this PyAV {av.__version__} cannot encode with libx264") from error
+        assert isinstance(stream, VideoStream)
         context = stream.codec_context
         context.width, context.height = look.width, look.height
         context.pix_fmt = "rgb24" if look.rgb else video.PLAIN[0]
@@ -110,7 +117,7 @@ def write_encoded(
             context.colorspace = look.matrix
         context.max_b_frames, context.gop_size, context.thread_count = 0, 250, THREADS
         context.options = options
-        waiting: Any = None  # the last packet: the muxer asks how long it is shown
+        waiting: Packet | None = None  # the last packet: the muxer asks how long it is shown
         last = -1
         for time, planes, key in pictures:
             frame = None  # the encoder's end
@@ -123,8 +130,9 @@ def write_encoded(
                 if waiting is not None:
                     file.mux(waiting)
                 waiting = packet
-        waiting.duration = max(1, last - waiting.pts)
-        file.mux(waiting)
+        if waiting is not None:
+            waiting.duration = max(1, last - (waiting.pts or 0))
+            file.mux(waiting)
 
 
 # --- packets of other files ---------------------------------------------------------------------
@@ -157,21 +165,21 @@ def mux(
         # Opaque: no encoder is opened, which would refuse a bit rate of a few hundred bits.
         track = file.add_stream_from_template(stream, opaque=True)
         track.time_base = stream.time_base
-        made = {"video": track}
+        made: dict[str, Stream] = {"video": track}
         parts = [_picture_packets(container, stream, table, table.times[0] if shown else 0)]
         if sound is not None:
             other = files.enter_context(av.open(sound))
             heard = other.streams.audio[0]
             made["audio"] = file.add_stream_from_template(heard)
             parts.append(packet for packet in other.demux(heard) if packet.dts is not None)
-        for packet in heapq.merge(*parts, key=lambda packet: packet.dts * packet.time_base):
+        for packet in heapq.merge(*parts, key=lambda one: (one.dts or 0) * one.time_base):
             packet.stream = made[packet.stream.type]
             file.mux(packet)
 
 
 def _picture_packets(
-    container: Any, stream: Any, table: video.FrameTable, begin: int
-) -> Iterator[Any]:
+    container: video.Container, stream: VideoStream, table: video.FrameTable, begin: int
+) -> Iterator[Packet]:
     """A picture's packets, each with a decoding time and a duration, until `table.end`.
 
     FFmpeg reads no duration of frames that are reordered, nor of an mp4's last one; without it the
@@ -180,7 +188,7 @@ def _picture_packets(
     """
     last = table.times[-1]
     usual = last - table.times[-2] if len(table.times) > 1 else table.end - last
-    waiting: list[Any] = []  # packets before the first one with a decoding time
+    waiting: list[Packet] = []  # packets before the first one with a decoding time
     for packet in container.demux(stream):
         if not packet.size:
             continue  # PyAV's last packet
@@ -192,6 +200,8 @@ def _picture_packets(
             for before, packet_before in enumerate(reversed(waiting[:-1]), start=1):
                 packet_before.dts = packet.dts - before * usual
             for one in waiting:
+                if one.pts is None or one.dts is None:
+                    raise MediaError(f"has frames without times; {video.CONVERT}")
                 one.pts -= begin
                 one.dts -= begin
                 yield one

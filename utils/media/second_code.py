@@ -9,12 +9,15 @@ the bottom of the picture grows from frame to frame and tells them apart within 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
     from lmms_eval_tasks.sample.render import Colour
+
+Number = TypeVar("Number", bound="np.generic")
 
 # Thirteen colours with a name; any two differ by 100 or more in the distance of red, green, blue.
 PALETTE: dict[str, Colour] = {
@@ -71,7 +74,7 @@ _SHORTEST = 0.08  # seconds of sound; from less, tones that are 10 Hz apart are 
 _QUIET = 0.004  # root mean square
 
 
-def colours_of(frame: NDArray[Any]) -> tuple[str, str]:
+def colours_of(frame: NDArray[np.uint8]) -> tuple[str, str]:
     """Names of the colours of both halves of a picture (height, width, 3).
 
     "" for one of another colour, or of several.
@@ -89,7 +92,7 @@ def colours_of(frame: NDArray[Any]) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def hertz_of(samples: NDArray[Any], rate: int) -> float | None:
+def hertz_of(samples: ArrayLike, rate: int) -> float | None:
     """The pitch of a pure tone; None for silence, noise, two tones or less than 0.08 s.
 
     Args:
@@ -116,7 +119,7 @@ def hertz_of(samples: NDArray[Any], rate: int) -> float | None:
     return float((top + 0.5 * (before - after) / (before - 2 * here + after)) * rate / size)
 
 
-def part(frame: NDArray[Any], x0: float, x1: float, y0: float, y1: float) -> NDArray[Any]:
+def part(frame: NDArray[Number], x0: float, x1: float, y0: float, y1: float) -> NDArray[Number]:
     """A rectangle of a picture, by shares of its width and height; a pixel or more each way."""
     height, width = frame.shape[:2]
     rows = slice(int(y0 * height), max(int(y1 * height), int(y0 * height) + 1))

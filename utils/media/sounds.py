@@ -15,13 +15,14 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import mp4
 
 if TYPE_CHECKING:
     import numpy as np
+    from av.audio.frame import AudioFrame
     from numpy.typing import NDArray
 
 RATE = 16_000  # samples a second of every wav made here; Whisper knows no other
@@ -33,7 +34,7 @@ _PACKET = 1024  # samples of an AAC packet
 
 
 def write_wav(
-    out: str, heard: Iterable[tuple[Fraction, Any]], start: Fraction, end: Fraction | None
+    out: str, heard: Iterable[tuple[Fraction, AudioFrame]], start: Fraction, end: Fraction | None
 ) -> tuple[int, Fraction | None]:
     """Write the sound of a window to `out`: 16 kHz, mono, 16-bit PCM.
 
@@ -100,7 +101,7 @@ def write_wav(
         return file.tell(), ended
 
 
-def _mixed(frame: Any) -> NDArray[np.float32]:
+def _mixed(frame: AudioFrame) -> NDArray[np.float32]:
     """The mean of an av.AudioFrame's channels, of shape (samples,), in [-1, 1]."""
     import av
     import numpy as np
@@ -136,12 +137,13 @@ def add_sound(muted: str, wav: str, out: str) -> None:
 
     track_file = f"{out}.m4a"
     with av.open(wav) as sound, mp4.open_mp4(track_file) as file:
-        total = sound.streams.audio[0].duration * _TRACK_RATE // RATE
-        track: Any = file.add_stream("aac", rate=_TRACK_RATE, layout="mono")
+        total = (sound.streams.audio[0].duration or 0) * _TRACK_RATE // RATE
+        track = file.add_stream("aac", rate=_TRACK_RATE, layout="mono")
         track.bit_rate = _TRACK_BITS
         for frame in chain(sound.decode(audio=0), [None]):
             for packet in track.encode(frame):
-                if packet.pts <= 0 or total - packet.pts > _PACKET // 2:
+                begins = packet.pts or 0
+                if begins <= 0 or total - begins > _PACKET // 2:
                     file.mux(packet)
     try:
         mp4.mux(out, muted, track_file)

@@ -17,20 +17,31 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.json_files import strange
 
 if TYPE_CHECKING:
     import numpy as np
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer
+    from av.frame import Frame
+    from av.packet import Packet
+    from av.stream import Stream
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
     from numpy.typing import NDArray
 
+    Container: TypeAlias = "InputContainer | _Joined"
+
 T = TypeVar("T")
+Number = TypeVar("Number", bound="np.generic")
 
 MAX_THREADS = 4  # several ranks may decode at the same time
 PLAIN = ("yuv420p", "yuvj420p")  # 4:2:0 with 8 bits, of limited and of full range
 FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+_DISCONTINUOUS = 0x0200  # AVFMT_TS_DISCONT: a format whose clock may step
 CONVERT = "convert it, for example: ffmpeg -i FILE -c:v libx264 FILE.mp4"
 _ROUNDED = 1.0  # seconds that a file may be shorter than its header says
 _STEP = Fraction(2, 1000)  # seconds; containers with a clock of 1 ms round every time
@@ -82,7 +93,7 @@ class FrameTable:
 
 
 @contextmanager
-def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any]]:
+def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Container, VideoStream]]:
     """An open file and its video stream; FFmpeg's errors become MediaErrors.
 
     Args:
@@ -90,7 +101,6 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
         threads: that decode; so many frames, less one, are decoded ahead.
     """
     import av
-    from av.format import Flags
 
     if not (state := Path(path).stat()).st_size:
         raise MediaError("the file is empty")
@@ -105,14 +115,14 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
             stream = _picture(container)
             stream.thread_type = "AUTO"
             stream.codec_context.thread_count = threads
-            may = container.format.flags & Flags.ts_discont.value
+            may = container.format.flags & _DISCONTINUOUS
             cut = _joins(path, state.st_size, state.st_mtime_ns) if may else None
             yield container if cut is None else _Joined(container, cut), stream
     except av.error.FFmpegError as error:
         raise MediaError(f"not a readable video ({error.strerror or error})") from error
 
 
-def _pictures(container: Any) -> list[Any]:
+def _pictures(container: Container) -> list[VideoStream]:
     """The streams that hold a film: the cover of a song is a video stream of one picture."""
     from av.stream import Disposition
 
@@ -125,7 +135,7 @@ def _pictures(container: Any) -> list[Any]:
     ]
 
 
-def _picture(container: Any) -> Any:
+def _picture(container: InputContainer) -> VideoStream:
     """The film that players show: FFmpeg's choice, or the best one beside an attached picture."""
     from av.stream import Disposition
 
@@ -142,13 +152,30 @@ def _picture(container: Any) -> Any:
     )
 
 
-def _area(stream: Any) -> int:
-    return int(stream.width * stream.height)
+def _area(stream: VideoStream) -> int:
+    return stream.width * stream.height
 
 
-def sound_of(container: Any, picture: Any) -> Any | None:
+def sound_of(container: Container, picture: VideoStream) -> AudioStream | None:
     """The sound that players play with a picture: FFmpeg's choice; None without any."""
-    return container.streams.best("audio", picture)
+    best = container.streams.best("audio", picture)
+    return next((one for one in container.streams.audio if one is best), None)
+
+
+def time_stamp(frame: Frame) -> int | None:
+    """Return when a frame begins, in units of its time base; None if the file does not say."""
+    return frame.pts
+
+
+def time_base(of: Frame | Stream) -> Fraction:
+    """Return the seconds of one unit of the times of a stream or frame.
+
+    Raises:
+        MediaError: its times have no unit.
+    """
+    if of.time_base is None:
+        raise MediaError(f"has frames without times; {CONVERT}")
+    return of.time_base
 
 
 class _Joined:
@@ -161,22 +188,21 @@ class _Joined:
         whole: numbers of packets that are called damaged only as another recording follows them.
     """
 
-    def __init__(self, container: Any, whole: frozenset[int] = frozenset()) -> None:
+    def __init__(self, container: InputContainer, whole: frozenset[int] = frozenset()) -> None:
         self._container, self.whole = container, whole
+        self.format, self.streams = container.format, container.streams
+        self.duration = container.duration
         self.parts = [Fraction(0)]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._container, name)
-
-    def seek(self, *_: Any, **__: Any) -> None:
+    def seek(self, offset: int, *, stream: Stream, backward: bool) -> None:
         """Nowhere: the beginning lies before every place that is asked for."""
 
-    def decode(self, stream: Any) -> Iterator[Any]:
+    def decode(self, stream: VideoStream) -> Iterator[VideoFrame]:
         """Decoded frames of one stream."""
         for packet in self.demux(stream):
-            yield from packet.decode()
+            yield from stream.decode(packet)
 
-    def demux(self, *streams: Any) -> Iterator[Any]:
+    def demux(self, *streams: Stream) -> Iterator[Packet]:
         """Packets of these streams, or all, whose times go on where those of the last part end.
 
         Each stream comes to a new part by itself: what was read of another may be of the last one.
@@ -209,7 +235,7 @@ class _Joined:
                 yield _unflagged(packet) if number in self.whole else packet
 
 
-def _unflagged(packet: Any) -> Any:
+def _unflagged(packet: Packet) -> Packet:
     """A copy that is not called damaged, since that cannot be taken back."""
     import av
 
@@ -227,6 +253,7 @@ def _joins(path: str, size: int, changed: int) -> frozenset[int] | None:  # noqa
     """
     import av
 
+    steps = False
     with av.open(path) as container:  # in plain numbers first: nearly no file is one
         bases = {one.index: float(one.time_base or 0) for one in container.streams}
         last: dict[int, int] = {}
@@ -234,16 +261,16 @@ def _joins(path: str, size: int, changed: int) -> frozenset[int] | None:  # noqa
             index, now = packet.stream_index, packet.dts
             if now is not None:
                 step = (now - last.get(index, now)) * bases.get(index, 0.0)
-                if step < -_APART or step > _NEW_PART:
+                if steps := step < -_APART or step > _NEW_PART:
                     break
                 last[index] = now
-        else:
-            return None
+    if not steps:
+        return None
     with av.open(path) as container:
         joined = _Joined(container)
         for _ in joined.demux():
             pass
-        return joined.whole
+    return joined.whole
 
 
 # --- when frames are shown ----------------------------------------------------------------------
@@ -285,7 +312,7 @@ def frame_table(path: str) -> FrameTable:
                     keys += [packet.pts] if packet.is_keyframe and packet.pts is not None else []
         promised = stream.frames if "mp4" in container.format.name else 0
         told = _told_seconds(container, stream)
-        base, length = stream.time_base, stream.duration or 0
+        base, length = time_base(stream), stream.duration or 0
         end = (stream.start_time or 0) + length
         notes = [*_other_pictures(container, stream), *_squeezed(stream)]
         is_joined = isinstance(container, _Joined)
@@ -308,17 +335,17 @@ def _late(seconds: Fraction) -> list[str]:
     return [f"{begins} from the first picture, in many players from the file's begin"]
 
 
-def _told_seconds(container: Any, stream: Any) -> float:
+def _told_seconds(container: Container, stream: VideoStream) -> float:
     """How long a file's own head says that it is; 0 where it says nothing."""
     form = container.format.name
     if any(name in form for name in _TOLD_SECONDS):
         return (container.duration or 0) / 1e6  # a recorder that wrote into a pipe told none
     if form == _TOLD_FRAMES:
-        return float(stream.frames * stream.time_base)
+        return float(stream.frames * time_base(stream))
     return 0.0
 
 
-def _other_pictures(container: Any, stream: Any) -> list[str]:
+def _other_pictures(container: Container, stream: VideoStream) -> list[str]:
     found = [f"{one.width}x{one.height}" for one in _pictures(container) if one is not stream]
     if not found:
         return []
@@ -326,7 +353,7 @@ def _other_pictures(container: Any, stream: Any) -> list[str]:
     return [f"holds {1 + len(found)} pictures: players choose {shown}, not {', '.join(found)}"]
 
 
-def _squeezed(stream: Any) -> list[str]:
+def _squeezed(stream: VideoStream) -> list[str]:
     ratio = stream.sample_aspect_ratio
     if not ratio or abs(ratio - 1) <= _SQUARE:
         return []
@@ -376,7 +403,7 @@ def check_order(before: Fraction, after: Fraction) -> None:
 
 
 def pick(
-    path: str, choose: Callable[[int], Sequence[int]], take: Callable[[Any], T]
+    path: str, choose: Callable[[int], Sequence[int]], take: Callable[[VideoFrame], T]
 ) -> tuple[FrameTable, list[T]]:
     """What `take` makes of some frames, in one pass through the file, a frame at a time.
 
@@ -399,13 +426,13 @@ def pick(
             return table, made
         # The decoder shows other frames than the packets promise (hidden or damaged ones).
         with open_video(path) as (container, stream):
-            shown = [(frame.pts, frame.duration or 0) for frame in container.decode(stream)]
-            again = _table(shown, stream.time_base, table.sound_end, None)
+            shown = [(time_stamp(frame), frame.duration or 0) for frame in container.decode(stream)]
+            again = _table(shown, time_base(stream), table.sound_end, None)
             table = replace(again, notes=table.notes)
     raise MediaError("decodes differently each time")
 
 
-def _decode(path: str, table: FrameTable, indices: Sequence[int]) -> Iterator[Any]:
+def _decode(path: str, table: FrameTable, indices: Sequence[int]) -> Iterator[VideoFrame]:
     """Frames at `indices`; fewer where the decoder shows other frames than the table lists."""
     threads = 1 if list(indices) == [0] else MAX_THREADS  # the first frame waits for no other
     form: tuple[int, int, str] | None = None
@@ -418,8 +445,8 @@ def _decode(path: str, table: FrameTable, indices: Sequence[int]) -> Iterator[An
 
 
 def _by_position(
-    container: Any, stream: Any, table: FrameTable, indices: Sequence[int]
-) -> Iterator[Any]:
+    container: Container, stream: VideoStream, table: FrameTable, indices: Sequence[int]
+) -> Iterator[VideoFrame]:
     wanted = set(indices)
     for position, frame in enumerate(container.decode(stream)):
         if frame.is_corrupt:
@@ -430,9 +457,9 @@ def _by_position(
 
 
 def _by_time(
-    container: Any, stream: Any, table: FrameTable, indices: Sequence[int]
-) -> Iterator[Any]:
-    frames: Iterator[Any] = iter(())
+    container: Container, stream: VideoStream, table: FrameTable, indices: Sequence[int]
+) -> Iterator[VideoFrame]:
+    frames: Iterator[VideoFrame] = iter(())
     position: int | None = None
     keys = table.keys or ()
     for target in (table.times[index] for index in indices):
@@ -444,9 +471,10 @@ def _by_time(
         for frame in frames:
             # A frame that leans on a damaged one is damaged: so each one on the way is looked at.
             # After a jump this may only mean an open group of pictures: decoding everything tells.
-            if frame.is_corrupt or frame.pts is None or frame.pts > target:
+            begins = time_stamp(frame)
+            if frame.is_corrupt or begins is None or begins > target:
                 return
-            if frame.pts == target:
+            if begins == target:
                 position = target
                 yield frame
                 break
@@ -454,7 +482,7 @@ def _by_time(
             return
 
 
-class Turn(NamedTuple):
+class Rotation(NamedTuple):
     """What makes a frame upright: rows and columns swapped; then upside down; then mirrored."""
 
     swapped: bool = False
@@ -465,7 +493,7 @@ class Turn(NamedTuple):
         """Width and height of an upright frame."""
         return (height, width) if self.swapped else (width, height)
 
-    def __call__(self, plane: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, plane: NDArray[Number]) -> NDArray[Number]:
         """A plane or picture (height, width, ...) upright, as a contiguous array."""
         import numpy as np
 
@@ -474,27 +502,30 @@ class Turn(NamedTuple):
         return np.ascontiguousarray(rows[:, ::-1] if self.mirrored else rows)
 
 
-def turn(frame: Any) -> Turn:
+def turn(frame: VideoFrame) -> Rotation:
     """How players turn a frame, by the matrix of its file, to the nearest right angle."""
     import numpy as np
+    from av.buffer import Buffer
 
     data = frame.side_data.get("DISPLAYMATRIX")
-    if data is None:
-        return Turn()
+    if not isinstance(data, Buffer):
+        return Rotation()
     # A point of the stored picture is shown at (a x + c y, b x + d y).
-    a, b, _, c, d = np.frombuffer(data, np.int32)[:5].tolist()
+    a, b, _, c, d = np.frombuffer(memoryview(data), np.int32)[:5].tolist()
     if abs(b) + abs(c) > abs(a) + abs(d):
-        return Turn(True, b < 0, c < 0)
-    return Turn(False, d < 0, a < 0)
+        return Rotation(True, b < 0, c < 0)
+    return Rotation(False, d < 0, a < 0)
 
 
-def is_full_range(frame: Any) -> bool:
+def is_full_range(frame: VideoFrame) -> bool:
     """Whether the frame's luma covers 0 to 255, not 16 to 235."""
     return bool(frame.color_range == FULL_RANGE or frame.format.name.startswith("yuvj"))
 
 
-def rgb(frame: Any) -> NDArray[np.uint8]:
+def rgb(frame: VideoFrame) -> NDArray[np.uint8]:
     """A frame of any format as RGB (height, width, 3), by its matrix tag and range as decord."""
+    import numpy as np
+
     changes: dict[str, int] = {}
     if not frame.format.is_rgb:
         if int(frame.colorspace) in _MATRICES:
@@ -503,15 +534,16 @@ def rgb(frame: Any) -> NDArray[np.uint8]:
             changes["dst_colorspace"] = 5  # swscale's default; PyAV acts only if the two differ
         if is_full_range(frame):
             changes["src_color_range"] = FULL_RANGE
-    made: NDArray[np.uint8] = frame.to_ndarray(format="rgb24", **changes)
-    return made
+    return np.asarray(frame.reformat(format="rgb24", **changes).to_ndarray(), np.uint8)
 
 
-def planes(frame: Any) -> list[NDArray[np.uint8]]:
+def planes(frame: VideoFrame) -> list[NDArray[np.uint8]]:
     """Y, U and V of a frame with 8 bits, as views of what the decoder wrote."""
     import numpy as np
 
     return [
-        np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height, : plane.width]
+        np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)[
+            : plane.height, : plane.width
+        ]
         for plane in frame.planes
     ]

@@ -25,9 +25,9 @@ from collections import deque
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 WORKER = "lmms_eval_tasks.utils.media.worker"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
@@ -48,8 +48,8 @@ def source_file(source: str | Path) -> Path:
 
 
 def call(
-    module: str, function: str, source: str | Path, time_limit: float, **arguments: Any
-) -> dict[str, Any]:
+    module: str, function: str, source: str | Path, time_limit: float, **arguments: Json
+) -> JsonObject:
     """What a function of ours returns for a file, from a child process.
 
     Args:
@@ -71,7 +71,7 @@ def call(
         answer = child.ask(job, time_limit)
         if "ok" in answer:
             _waiting.append(child)
-            result: dict[str, Any] = answer["ok"]
+            result: JsonObject = answer["ok"]
             return result
         child.end()
         if number := answer.get("no_room"):
@@ -96,7 +96,7 @@ class _Child:
             cwd="/",  # so that no folder of the user's that is called `av` is imported
         )
 
-    def ask(self, job: str, time_limit: float) -> dict[str, Any]:
+    def ask(self, job: str, time_limit: float) -> JsonObject:
         """Its answer; if it gave none, why as `error`, and whether it `died` by itself."""
         process, begin = self._process, time.monotonic()
         assert process.stdin
@@ -109,7 +109,7 @@ class _Child:
                 process.stdin.flush()
             line = process.stdout.readline()
             if line.endswith("\n"):
-                answer: dict[str, Any] = json.loads(line)
+                answer: JsonObject = json.loads(line)
                 return answer
             code = process.wait()
         except BaseException:  # such as a user who stops the run
@@ -153,7 +153,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
 # --- the child ----------------------------------------------------------------------------------
 
 
-def _answer(module: str, function: str, source: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _answer(module: str, function: str, source: str, arguments: JsonObject) -> JsonObject:
     work = getattr(import_module(module), function)
     try:
         return {"ok": work(source, **arguments)}

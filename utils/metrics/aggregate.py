@@ -12,19 +12,18 @@ forms: abstaining must not pay.
 
 from __future__ import annotations
 
-import functools
 import math
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
 
 from typing_extensions import ReadOnly, TypedDict
 
 from lmms_eval_tasks.notify import say
 
 Item = Mapping[str, Any]  # of any task, for code that knows no benchmark
-P = ParamSpec("P")
 T = TypeVar("T")
 I = TypeVar("I", bound=Mapping[str, object])  # noqa: E741 - an item of one task
 
@@ -214,23 +213,17 @@ def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
 # --- the host's rule --------------------------------------------------------------------------
 
 
-def never_raises(function: Callable[P, T], name: str) -> Callable[P, T | None]:
-    """An exception in an aggregation would lose every result of the run: None instead.
+@contextmanager
+def never_raises(name: str) -> Iterator[None]:
+    """Within it, or in the function it decorates, an exception is printed and passed over.
 
-    The trouble is printed with its traceback, and the table shows N/A.
+    It would lose every result of the run. The function returns None then, and tables show N/A.
 
     Args:
-        function: computes the metric.
         name: the metric that the line names.
     """
-
-    @functools.wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> T | None:
-        try:
-            return function(*args, **kwargs)
-        except Exception:
-            say(f"{name} failed and is reported as N/A")
-            traceback.print_exc()
-            return None
-
-    return guarded
+    try:
+        yield
+    except Exception:
+        say(f"{name} failed and is reported as N/A")
+        traceback.print_exc()

@@ -37,7 +37,7 @@ _ARTICLE = re.compile(
 )
 
 
-class Choice(NamedTuple):
+class LetterChoice(NamedTuple):
     """A letter with the rank that read it, or None and None with the reason."""
 
     letter: str | None
@@ -45,10 +45,10 @@ class Choice(NamedTuple):
     rule: str | None  # machine | label | alone | verdict | text
 
 
-_UNPARSED = Choice(None, "unparsed", None)
+_UNPARSED = LetterChoice(None, "unparsed", None)
 
 
-class _Item(NamedTuple):
+class _OptionTexts(NamedTuple):
     """The options as `fold` leaves them, by letter, and the size of the longest one."""
 
     options: Mapping[str, str]
@@ -90,7 +90,7 @@ def _heads(window: str, plain: Callable[[str], str]) -> Mapping[str, int]:
     return heads
 
 
-class _Statement(NamedTuple):
+class _LetterStatement(NamedTuple):
     """One place where a letter is named: the letter as written, and the text on both sides.
 
     `near` is the part of `after` in which another letter makes the statement unclear.
@@ -113,7 +113,7 @@ class _Said(NamedTuple):
     says: bool = True
 
 
-def read_choice(text: str, options: Sequence[str]) -> Choice:
+def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
     """Return the letter that `text` chooses among `options` (option 0 is A).
 
     A refusal is looked for only in a reply in which nothing was found, so that "I'm sorry ...
@@ -127,22 +127,22 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         raise ValueError(f"{len(options)} options; letters exist for 1 to 26")
     reply = shape(text)
     if not reply.there:
-        return Choice(None, reply.status, None)
+        return LetterChoice(None, reply.status, None)
     texts = [normalise(option) for option in options]
     folded = dict(zip(string.ascii_uppercase, map(fold, texts), strict=False))
-    item = _Item(folded, max(map(len, texts)))
+    item = _OptionTexts(folded, max(map(len, texts)))
     visible = normalise(reply.text)
     for shown in (forms.guards("text")["quoted line"].sub("", reply.text), reply.text):
         lettered = _with_letters(normalise(shown), item)
         if choice := _read(lettered, item, _machine(lettered, item)):
             return choice
     if letter := _called(visible, item):
-        return Choice(letter, "ok", "text")
+        return LetterChoice(letter, "ok", "text")
     declined = reply.status == "refused" or refusals.declines(visible, texts)
-    return Choice(None, "refused", None) if declined else _UNPARSED
+    return LetterChoice(None, "refused", None) if declined else _UNPARSED
 
 
-def _called(text: str, item: _Item) -> str | None:
+def _called(text: str, item: _OptionTexts) -> str | None:
     """The option that a reply gives in place of a letter: its whole text, or "Yes, he does."."""
     if text.endswith("?"):
         return None
@@ -153,7 +153,7 @@ def _called(text: str, item: _Item) -> str | None:
     return first[0] if only else item.called(fold(text))
 
 
-def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | None:
+def _read(text: str, item: _OptionTexts, machine: Sequence[_Said] = ()) -> LetterChoice | None:
     """The choice by the best rank that occurs; None if no statement does.
 
     Args:
@@ -204,7 +204,7 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
         taken |= item.named_by(rest[match.end() :].lstrip(" ,.:-"))
     if doubted or taken & {*item.options} - last.letters:
         return _UNPARSED
-    return Choice(min(last.letters), "ok", ranks[0])
+    return LetterChoice(min(last.letters), "ok", ranks[0])
 
 
 def _listed(text: str) -> list[_Said]:
@@ -235,7 +235,7 @@ def _listed(text: str) -> list[_Said]:
 # --- statements by rank ---------------------------------------------------------------------------
 
 
-def _machine(text: str, item: _Item) -> list[_Said]:
+def _machine(text: str, item: _OptionTexts) -> list[_Said]:
     """Places in a machine's form, in their order."""
     found = []
     for form in forms.of_rank("machine"):
@@ -261,9 +261,9 @@ def _outside(said: Iterable[_Said], places: Sequence[_Said]) -> list[_Said]:
     return [one for one in said if not any(m.start < one.end <= m.end for m in places)]
 
 
-def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
+def _find(text: str, item: _OptionTexts, rank: str) -> Iterator[_Said]:
     """Statements of the rank's forms in the order of their letters, without those denied."""
-    found: dict[int, tuple[_Statement, int]] = {}
+    found: dict[int, tuple[_LetterStatement, int]] = {}
     heads: set[int] = set()
     said = fold(text)
     has_option = any(own in said for option in item.options.values() if (own := _bare(option)))
@@ -290,14 +290,14 @@ def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
 
 
 def _statement(
-    letter: str, text: str, start: int, end: int, item: _Item, *, subject: bool = False
-) -> _Statement:
+    letter: str, text: str, start: int, end: int, item: _OptionTexts, *, subject: bool = False
+) -> _LetterStatement:
     after = text[end : end + 2 * item.longest + AFTER]
     near = "\n".join(after.split("\n", 2)[:2])  # its own line and the next
-    return _Statement(letter, text[max(0, start - BEFORE) : start], after, near, subject)
+    return _LetterStatement(letter, text[max(0, start - BEFORE) : start], after, near, subject)
 
 
-def _alone(text: str, item: _Item) -> list[_Said]:
+def _alone(text: str, item: _OptionTexts) -> list[_Said]:
     """The letter as the whole text or its first line, as its own line, or as a closing word."""
     found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
     start = text.find("\n") + 1
@@ -312,7 +312,7 @@ def _alone(text: str, item: _Item) -> list[_Said]:
     return sorted(found, key=lambda one: one.end)
 
 
-def _whole(text: str, item: _Item) -> _Said | None:
+def _whole(text: str, item: _OptionTexts) -> _Said | None:
     """A letter that opens a text, with its option's text or a reason behind it or nothing."""
     match = forms.guards()["whole"].match(text)
     if not match or re.match(r"\{ ?[\"'][A-Z][\"'] ?:", text):  # an object with a key for each
@@ -336,7 +336,7 @@ def _whole(text: str, item: _Item) -> _Said | None:
     return _Said(_letters(one, item) | (frozenset(others) & {*item.options}), 0, end)
 
 
-def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
+def _judged(text: str, item: _OptionTexts) -> tuple[list[_Said], bool]:
     """Verdicts on letters: on all of them, and then whether that is all, or by check marks."""
     found = list(forms.guards()["judged"].finditer(text))
     letters = [match["letter"] or match["named"] or match["marked"] for match in found]
@@ -357,7 +357,7 @@ def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
     return [_Said(frozenset(right), found[0].start(), found[-1].end())], whole
 
 
-def _judged_items(text: str, listed: Sequence[_Said], item: _Item) -> list[_Said]:
+def _judged_items(text: str, listed: Sequence[_Said], item: _OptionTexts) -> list[_Said]:
     """The one item of a list of all options that is affirmed, where all others are denied."""
     guards = forms.guards()
     kinds = [
@@ -372,7 +372,7 @@ def _judged_items(text: str, listed: Sequence[_Said], item: _Item) -> list[_Said
 # --- one statement --------------------------------------------------------------------------------
 
 
-def _letters(one: _Statement, item: _Item) -> frozenset[str]:
+def _letters(one: _LetterStatement, item: _OptionTexts) -> frozenset[str]:
     """The letters that a statement names; none if out of range, or against its own text."""
     if _is_name(one, item) and (named := _named(one, item)):
         return frozenset(named)
@@ -386,7 +386,9 @@ def _letters(one: _Statement, item: _Item) -> frozenset[str]:
     return frozenset({letter, *_seconds(one, item)})
 
 
-def _is_word(one: _Statement, item: _Item, plain: frozenset[str], *, whole: bool = False) -> bool:
+def _is_word(
+    one: _LetterStatement, item: _OptionTexts, plain: frozenset[str], *, whole: bool = False
+) -> bool:
     """Article guard: whether the letter is a word of the sentence ("A man", "E poi", "a sinistra").
 
     It is a letter if punctuation, the end, a reason or a second letter follows, or its own
@@ -401,7 +403,7 @@ def _is_word(one: _Statement, item: _Item, plain: frozenset[str], *, whole: bool
     return one.letter.upper() not in item.named_by(one.after)
 
 
-def _is_name(one: _Statement, item: _Item) -> bool:
+def _is_name(one: _LetterStatement, item: _OptionTexts) -> bool:
     """Whether the letter is part of a name ("B flat", "Team B", "B. B. King").
 
     So it is if it stands beside the same word in an option's text; not if its own text follows.
@@ -417,14 +419,14 @@ def _is_name(one: _Statement, item: _Item) -> bool:
     return bool(named or (word and item.hold(one.letter, word[1])))
 
 
-def _named(one: _Statement, item: _Item) -> str | None:
+def _named(one: _LetterStatement, item: _OptionTexts) -> str | None:
     """The option whose whole text is the name that holds the letter ("The answer is G major")."""
     line = one.before.rpartition("\n")[2] if one.subject else ""
     name = fold(line + one.letter + ("" if one.subject else one.after))
     return None if one.after.endswith("?") else item.called(name)
 
 
-def _is_denied(one: _Statement, item: _Item) -> bool:
+def _is_denied(one: _LetterStatement, item: _OptionTexts) -> bool:
     """Whether the statement denies, doubts, supposes, asks, or tells what somebody else says."""
     guards = forms.guards()
     if _denies(one.before):
@@ -466,7 +468,7 @@ def _is_quoted(text: str, start: int) -> bool:
     return text.count('"', line, start) % 2 == 1 and '"' in text[start : end if end >= 0 else None]
 
 
-def _seconds(one: _Statement, item: _Item) -> Iterator[str]:
+def _seconds(one: _LetterStatement, item: _OptionTexts) -> Iterator[str]:
     """Other letters that the statement names: joined to the first, a correction, or a list."""
     guards = forms.guards()
     before = guards["pair before"] if one.subject else guards["either before"]
@@ -480,7 +482,7 @@ def _seconds(one: _Statement, item: _Item) -> Iterator[str]:
             yield from (other for other in listed if other > letter)
 
 
-def _joined(one: _Statement, item: _Item) -> str | None:
+def _joined(one: _LetterStatement, item: _OptionTexts) -> str | None:
     """A second letter right after the first: "or B", "e B", "/B", or ", B" and what ends there."""
     second = forms.guards()["pair"].match(one.after)
     if not second:
@@ -491,7 +493,7 @@ def _joined(one: _Statement, item: _Item) -> str | None:
     return str(second["either"] or second["also"] or following).upper()
 
 
-def _with_letters(text: str, item: _Item) -> str:
+def _with_letters(text: str, item: _OptionTexts) -> str:
     """A text in which ordinals are letters: "la seconda affermazione" is "opzione B"."""
 
     def lettered(match: re.Match[str]) -> str:

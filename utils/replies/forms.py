@@ -10,15 +10,16 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 RANKS = ("machine", "label", "alone", "verdict")  # best first
 _ENGLISH_AND_ITALIAN = ("en", "it")  # their words stand in the forms themselves
 
 
-class Form(NamedTuple):
+class StatementForm(NamedTuple):
     """One row of forms.yml. A pattern has a group `letter`, or `content` of a machine's form."""
 
     name: str
@@ -30,14 +31,14 @@ class Form(NamedTuple):
 
 
 @cache
-def table(name: str) -> dict[str, Any]:
+def table(name: str) -> JsonObject:
     """Return a data file of this package, `forms` or `languages`, as plain types."""
     text = (resources.files(__package__) / f"{name}.yml").read_text(encoding="utf-8")
     return dict(json_files.package_yaml(text))
 
 
 @cache
-def of_rank(rank: str) -> tuple[Form, ...]:
+def of_rank(rank: str) -> tuple[StatementForm, ...]:
     """Return the forms of one rank, compiled, in the order of the file."""
     return tuple(_form(row) for row in table("forms")["forms"] if row["rank"] == rank)
 
@@ -50,14 +51,14 @@ def guards(file: str = "forms") -> dict[str, re.Pattern[str]]:
     return {row["name"]: _compile(row["pattern"], parts) for row in data["guards"]}
 
 
-def _form(row: dict[str, Any]) -> Form:
+def _form(row: JsonObject) -> StatementForm:
     pattern, parts = row["pattern"], _words() | table("forms")["parts"]
     text = None
     if row.get("text"):
         head = pattern.replace("{FILLER}{LETTER}", "{LETTER}")
         text = _compile(head.replace("{LETTER}", "{TEXT}"), parts)
     marks = {name: bool(row.get(name)) for name in ("expects", "subject")}
-    return Form(row["name"], row["rank"], _compile(pattern, parts), text, **marks)
+    return StatementForm(row["name"], row["rank"], _compile(pattern, parts), text, **marks)
 
 
 def _compile(pattern: str, parts: Mapping[str, str]) -> re.Pattern[str]:
@@ -70,7 +71,7 @@ def _compile(pattern: str, parts: Mapping[str, str]) -> re.Pattern[str]:
 @cache
 def _words() -> dict[str, str]:
     """What stands for {NAME} in a pattern beside a file's own parts: words of all languages."""
-    languages: dict[str, dict[str, Any]] = table("languages")
+    languages: dict[str, JsonObject] = table("languages")
 
     def listed(column: str, names: Iterable[str] = languages) -> list[str]:
         """A column's words, longest first."""

@@ -42,7 +42,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import answers, forms, reply_text
-from lmms_eval_tasks.utils.replies.reply_text import Reply
+from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
 
 Violations = dict[str, int]
 
@@ -55,7 +55,7 @@ class Order(NamedTuple):
     violations: Violations  # also `unknown`, `repeated` and `missing` units
 
 
-class Alignment(NamedTuple):
+class ClipAlignment(NamedTuple):
     """`sets`: of each sentence the clips given, empty without a statement; ok: all have one.
 
     A number that no clip has stays in the set: what was given is scored.
@@ -68,7 +68,7 @@ class Alignment(NamedTuple):
     violations: Violations
 
 
-def nothing(reply: Reply, **more: int) -> tuple[str, Violations]:
+def nothing(reply: ShapedReply, **more: int) -> tuple[str, Violations]:
     """Status and violations of a reply in which nothing was read."""
     status = reply_text.unread(reply)
     return status, nonzero({"nothing_read": 1, **more}) if status == "unparsed" else {}
@@ -96,7 +96,7 @@ def _guard(name: str) -> re.Pattern[str]:
     return forms.guards("lists")[name]
 
 
-def uncut(text: str, reply: Reply, highest: int, *, at_limit: bool) -> str:
+def uncut(text: str, reply: ShapedReply, highest: int, *, at_limit: bool) -> str:
     """The text of `reply` without a number at its end that a limit of tokens may have cut.
 
     A reply that ends otherwise, in a closed bracket or a full stop, lost no digit. Nor did one
@@ -360,7 +360,7 @@ def _direction(lead: str, before: str, after: str) -> int:
 # --- clips of sentences ---------------------------------------------------------------------------
 
 
-class Given(NamedTuple):
+class ClipList(NamedTuple):
     """Numbers as given, and whether other words surround them."""
 
     numbers: list[int]
@@ -394,7 +394,7 @@ _FORM = re.compile(r"^Summary \d+: Clip \d+(?:, Clip \d+)*[ \t\r]*$", re.MULTILI
 
 def read_alignment(
     text: str, n_sentences: int, n_clips: int, *, at_limit: bool = False
-) -> Alignment:
+) -> ClipAlignment:
     """The clips that a reply grounds each sentence to.
 
     Args:
@@ -406,13 +406,13 @@ def read_alignment(
     reply = reply_text.shape(text)
     none = (frozenset[int](),) * n_sentences
     if not reply.there:
-        return Alignment(none, reply.status, {})
+        return ClipAlignment(none, reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_clips, at_limit=at_limit)))
     heads = list(_HEAD.finditer(visible))
     ends = [*(head.start() for head in heads), len(visible)][1:]
     final = max((match.end() for match in _FINAL.finditer(visible)), default=len(visible))
     counts: Counter[str] = Counter()
-    stated: dict[int, dict[Statement, Given | None]] = {}
+    stated: dict[int, dict[Statement, ClipList | None]] = {}
     extra = reply_text.has_words(visible[: heads[0].start()] if heads else visible)
     for head, end in zip(heads, ends, strict=True):
         body = visible[head.end() : end]
@@ -442,7 +442,7 @@ def read_alignment(
     found = {sentence: statement for sentence, statement in read.items() if statement}
     if not found:
         status, violations = nothing(reply)
-        return Alignment(none, status, {**nonzero(counts), **violations})
+        return ClipAlignment(none, status, {**nonzero(counts), **violations})
     for one in found.values():
         counts["unknown_clips"] += sum(not 1 <= clip <= n_clips for clip in set(one.numbers))
         counts["repeated_clips"] += repeats(one.numbers)
@@ -453,10 +453,10 @@ def read_alignment(
         frozenset(found[sentence].numbers if sentence in found else ())
         for sentence in range(1, n_sentences + 1)
     )
-    return Alignment(sets, "unparsed" if counts["missing"] else "ok", nonzero(counts))
+    return ClipAlignment(sets, "unparsed" if counts["missing"] else "ok", nonzero(counts))
 
 
-def _statement(text: str, n_clips: int) -> tuple[Given | None, str]:
+def _statement(text: str, n_clips: int) -> tuple[ClipList | None, str]:
     """What follows a sentence's name, and the lines after it that are no part of it."""
     first, _, below = text.lstrip(" ,").partition("\n")
     if reply_text.has_words(first) or first.strip(" \"'[({") == "-":
@@ -467,11 +467,11 @@ def _statement(text: str, n_clips: int) -> tuple[Given | None, str]:
     return _clips(", ".join(bare[:own]), n_clips), "\n".join(lines[own:])
 
 
-def _clips(text: str, n_clips: int) -> Given | None:
+def _clips(text: str, n_clips: int) -> ClipList | None:
     body = " ".join(re.sub(r"[\"'\[\]{}|]", " ", text).split()).strip("() ")
     bare = body.rstrip(" .,;")
     if _NONE.fullmatch(bare):
-        return Given([], False)
+        return ClipList([], False)
     match = _BARE.fullmatch(bare) or _NAMED.search(body)
     if match is None:
         return None
@@ -487,7 +487,7 @@ def _clips(text: str, n_clips: int) -> Given | None:
             return None
         # One number stands for all of a range that lie beyond the last clip.
         clips.extend(range(low, (min(high, max(low, n_clips + 1)) if end else high) + 1))
-    return Given(clips, reply_text.has_words(before + after))
+    return ClipList(clips, reply_text.has_words(before + after))
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ _TYPOGRAPHY = str.maketrans(
 _WORD = re.compile(r"(?<![^\W_])[<>≤≥~≈±]?-?\d+(?:[.,:]\d+)*(?![^\W_])|[^\W_]+")
 
 
-class Reply(NamedTuple):
+class ShapedReply(NamedTuple):
     """A reply without its reasoning, or why there is none.
 
     status: ok, or empty, truncated, model_error with an empty text. `refused` is a first opinion
@@ -39,7 +39,7 @@ class Reply(NamedTuple):
         return self.status in ("ok", "refused")
 
 
-def shape(text: str) -> Reply:
+def shape(text: str) -> ShapedReply:
     """Return a model's text as the parsers take it: up to its end, and without what is struck out.
 
     No text raises.
@@ -66,12 +66,12 @@ def reply_status(text: str) -> str:
     return _shaped(text).status
 
 
-def _shaped(text: str, *, struck_out: bool = True) -> Reply:
+def _shaped(text: str, *, struck_out: bool = True) -> ShapedReply:
     if refusals.is_model_error(text):
-        return Reply(refusals.LOST, "")
+        return ShapedReply(refusals.LOST, "")
     reply, unclosed = strip_reasoning(text)
     if unclosed:
-        return Reply("truncated", "")
+        return ShapedReply("truncated", "")
     rules = forms.guards("text")
     reply = reply if struck_out else rules["struck out"].sub(" ", reply)
     reply = rules["own mark"].sub("", rules["echo"].sub("", reply))
@@ -80,11 +80,11 @@ def _shaped(text: str, *, struck_out: bool = True) -> Reply:
     reply = reply[: turn.start()] if turn and has_words(said) else reply
     visible = normalise(reply)
     if not any(unicodedata.category(c)[0] in "LNS" for c in visible):
-        return Reply("empty", "")
-    return Reply("refused" if refusals.is_refusal(visible) else "ok", reply)
+        return ShapedReply("empty", "")
+    return ShapedReply("refused" if refusals.is_refusal(visible) else "ok", reply)
 
 
-def unread(reply: Reply) -> str:
+def unread(reply: ShapedReply) -> str:
     """Status of a reply in which nothing could be read: `refused` or `unparsed`.
 
     "I cannot determine the order" gives none and must not pay: it is a refusal too.

@@ -36,10 +36,10 @@ from lmms_eval_tasks.utils.replies.numbered import (
     settled,
     uncut,
 )
-from lmms_eval_tasks.utils.replies.reply_text import Reply
+from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
 
 
-class Frames(NamedTuple):
+class FrameSelection(NamedTuple):
     """What a reply selects: `frames` are those there are, in the order given, `selected` all given.
 
     Precision and recall are over the last: a frame that does not exist is a wrong one.
@@ -88,7 +88,7 @@ _INTEGERS = re.compile(r"\[[0-9,\s]+\]")
 _IMPORTANT = re.compile(r"important frames\s*:\s*\[?([^\]\n]+)", re.IGNORECASE)
 
 
-def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> Frames:
+def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> FrameSelection:
     """The frames that a reply selects (V2V).
 
     Args:
@@ -99,7 +99,7 @@ def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> 
     """
     reply = reply_text.shape(text)
     if not reply.there:
-        return Frames((), frozenset(), reply.status, {})
+        return FrameSelection((), frozenset(), reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     found = settled([*_selections(visible)], visible, frozenset)
     # A reply that begins with a list means this one, even if it holds an array.
@@ -113,7 +113,7 @@ def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> 
 
 def read_joint(
     text: str, n_frames: int, k: int, n_sentences: int | None = None, *, at_limit: bool = False
-) -> tuple[Summary, Frames]:
+) -> tuple[Summary, FrameSelection]:
     """Summary and frames of a reply to the joint task (V2VT), with pictures or descriptions.
 
     Each has its own status and violations. Without the header "SUMMARY:" only numbered sentences
@@ -125,7 +125,7 @@ def read_joint(
     """
     reply = reply_text.shape(text)
     if not reply.there:
-        return Summary((), reply.status, {}), Frames((), frozenset(), reply.status, {})
+        return Summary((), reply.status, {}), FrameSelection((), frozenset(), reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     headed = (
         one._replace(rank=max(one.rank, LABEL)) if _HEADS.search(one.lead) else one
@@ -167,12 +167,14 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(one for one in numbers if 1 <= one <= n_frames))[:k]
 
 
-def _selected(reply: Reply, found: Statement | None, n_frames: int, k: int, **form: bool) -> Frames:
+def _selected(
+    reply: ShapedReply, found: Statement | None, n_frames: int, k: int, **form: bool
+) -> FrameSelection:
     if found is None:
         # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
         if _EMPTY_ARRAY.search(reply.text):
-            return Frames((), frozenset(), "empty", {})
-        return Frames((), frozenset(), *nothing(reply))
+            return FrameSelection((), frozenset(), "empty", {})
+        return FrameSelection((), frozenset(), *nothing(reply))
     known = [number for number in found.numbers if 1 <= number <= n_frames]
     violations = {
         "too_many": max(0, len(found.numbers) - k),
@@ -182,7 +184,7 @@ def _selected(reply: Reply, found: Statement | None, n_frames: int, k: int, **fo
         **form,
     }
     frames = tuple(dict.fromkeys(known))
-    return Frames(frames, frozenset(found.numbers), "ok", numbered.nonzero(violations))
+    return FrameSelection(frames, frozenset(found.numbers), "ok", numbered.nonzero(violations))
 
 
 def _selections(text: str) -> Iterator[Statement]:
@@ -247,7 +249,7 @@ _PLACEHOLDER = re.compile(
 _END = re.compile(r"(?<=[.!?])[\"')\]]{0,2}\s+|(?<=[。！？])\s*")
 
 
-class _Block(NamedTuple):
+class _SentenceBlock(NamedTuple):
     """Sentences as found in a block of text."""
 
     sentences: list[str]
@@ -271,7 +273,7 @@ def read_summary(text: str, n_sentences: int | None = None) -> Summary:
     return _summary(reply, n_sentences, prose=True)
 
 
-def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
+def _summary(reply: ShapedReply, n_sentences: int | None, prose: bool) -> Summary:
     text = reply_text.plain_lines(reply.text)
     headers = list(_HEADER.finditer(text))[-8:]
     ends = [*(header.start() for header in headers), len(text)][1:]
@@ -296,7 +298,7 @@ def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
     return Summary(tuple(block.sentences), "ok", numbered.nonzero(violations))
 
 
-def _block(text: str, prose: bool) -> _Block:
+def _block(text: str, prose: bool) -> _SentenceBlock:
     """Sentences of a block: numbered ones, else items of a list, else those of prose."""
     if end := _NEXT_PART.search(text):  # the frames' part begins
         text = text[: end.start()]
@@ -323,4 +325,4 @@ def _block(text: str, prose: bool) -> _Block:
     texts = [" ".join(re.sub(r"\*\*|__|`", "", part).split()).strip("*_ ") for part in parts]
     found = [part for part in texts if reply_text.has_words(part)]
     sentences = [part for part in found if not _PLACEHOLDER.fullmatch(part)]
-    return _Block(sentences, len(found) - len(sentences), bool(marks), extra)
+    return _SentenceBlock(sentences, len(found) - len(sentences), bool(marks), extra)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.study.kappas import BANDS
 from lmms_eval_tasks.cvrr_es.study.tables import Report, about, sheets
-from lmms_eval_tasks.tables.pages import SERIES, WIDE, filled, level, named, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, level, named, picture
 
 if TYPE_CHECKING:
     import altair

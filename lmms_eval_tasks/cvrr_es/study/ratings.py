@@ -117,7 +117,7 @@ class Loaded(NamedTuple):
 
     rows: list[RatingRow]
     problems: Mapping[str, str]  # file and line -> what is wrong
-    runs: list[saved_runs.Run]  # among the files
+    runs: list[saved_runs.SavedRun]  # among the files
 
 
 def read(paths: Sequence[Path]) -> list[RatingRow]:
@@ -135,7 +135,7 @@ def load(paths: Sequence[Path]) -> Loaded:
     # Every judge's rating of an item in a round, by these: place and row, which may be repeated.
     found: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
     problems: dict[str, str] = {}
-    runs: list[saved_runs.Run] = []
+    runs: list[saved_runs.SavedRun] = []
     for place, entry in _entries(paths, runs):
         try:
             row = _row(entry)
@@ -201,7 +201,9 @@ def notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[s
             )
 
 
-def _entries(paths: Sequence[Path], runs: list[saved_runs.Run]) -> Iterator[tuple[str, object]]:
+def _entries(
+    paths: Sequence[Path], runs: list[saved_runs.SavedRun]
+) -> Iterator[tuple[str, object]]:
     """Place and content of every line of the files, and of every item of saved runs."""
 
     def is_ours(file: Path) -> bool:

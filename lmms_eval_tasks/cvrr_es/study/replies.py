@@ -108,7 +108,7 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
         return RatingReply(None, "", "truncated")
     # What looks like reasoning, or like the next turn, in an object's text is its own.
     is_own = OBJECT_FIRST.match(rest) or strip_reasoning(rest)[0] != rest.strip()
-    shaped = reply_text.Reply("ok", rest) if is_own else reply_text.shape(rest)
+    shaped = reply_text.ShapedReply("ok", rest) if is_own else reply_text.shape(rest)
     if not shaped.there:
         return RatingReply(None, "", shaped.status)
     try:

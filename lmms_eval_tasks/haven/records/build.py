@@ -23,7 +23,7 @@ from lmms_eval_tasks.haven.records.release import h5_file, json_file
 from lmms_eval_tasks.haven.records.structure import Structure, structure
 from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
-from lmms_eval_tasks.media.indexed_frames import Frames
+from lmms_eval_tasks.media.indexed_frames import FrameArchive
 from lmms_eval_tasks.utils import extras, released_files
 from lmms_eval_tasks.utils.json_files import write_json
 
@@ -37,7 +37,7 @@ class Job(NamedTuple):
     """One video; `video` as in the JSON file, without texts."""
 
     made: Structure
-    frames: Frames
+    frames: FrameArchive
     video: dict[str, Any]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lmms_eval_tasks.haven.options import SOURCES
 from lmms_eval_tasks.haven.records.record import Record
-from lmms_eval_tasks.tables.pages import filled
+from lmms_eval_tasks.report.pages import filled
 
 _GOLDEN = 137.508  # degrees of hue from one sentence to the next: neighbours never look alike
 THUMBNAIL = 112  # longest side in pixels

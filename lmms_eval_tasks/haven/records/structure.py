@@ -24,7 +24,7 @@ from lmms_eval_tasks.utils import json_files, released_files
 from lmms_eval_tasks.utils.media import segmentation
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.media.indexed_frames import Frames
+    from lmms_eval_tasks.media.indexed_frames import FrameArchive
 
 FRAMES_PER_SHOT = 10  # round(F / 10) shots, halves up: what Table 1 shows
 SIZE = 512  # longest side in pixels of the pictures that shots and texts are made from
@@ -105,7 +105,7 @@ def indices(n_frames: int, rate: float, fps: float) -> list[int]:
 
 def structure(
     video: Path, scores: Path, fps: float = 2.0, n_shots: int | None = None
-) -> tuple[Structure, Frames]:
+) -> tuple[Structure, FrameArchive]:
     """Shots (None: round(F / 10)) and keyframes of a video, and pictures of its sampled frames.
 
     Raises:

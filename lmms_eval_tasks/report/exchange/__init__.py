@@ -1,1 +1,1 @@
-"""Results for others and from others: Every Eval Ever, the Hub, leaderboards/results/."""
+"""Results for others: Every Eval Ever, the Hub."""

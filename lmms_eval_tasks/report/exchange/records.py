@@ -1,7 +1,7 @@
 """Records of Every Eval Ever: the paper's rows as documentation, a saved run as an evaluation run.
 
-A run's record carries all that `leaderboard check` looks at (received.py), so that it can be
-checked without the run.
+A run's record carries what its numbers rest on, in texts beside them: the data's hash, the videos
+asked, the items by status, the prompts' hashes, and the conditions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from operator import attrgetter
-from typing import Any
 
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark, Task
@@ -22,10 +21,11 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.leaderboards.figures import INFINITE, Figure, Scale
 from lmms_eval_tasks.report import compare, sides
-from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.tables.paper_tables import number
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, as_dicts, is_valid
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics.aggregate import by_status
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -33,14 +33,14 @@ OURS = "lmms_eval_tasks"  # our section of the host's results
 UNKNOWN = "unknown"  # the schema's own word
 _AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}  # of panels
 
-Record = dict[str, Any]
+Record = JsonObject
 
 
 @functools.cache
-def schema() -> Mapping[str, Any]:
+def schema() -> Mapping[str, Json]:
     """The JSON schema of records, as Every Eval Ever publishes it."""
     text = files(leaderboards.__name__).joinpath("vendor/eval.schema.json").read_text("utf-8")
-    found: Mapping[str, Any] = json.loads(text)
+    found: Mapping[str, Json] = json.loads(text)
     return found
 
 
@@ -95,7 +95,7 @@ def _printed(benchmark: Benchmark, one: Figure) -> Record:
 # --- own runs -------------------------------------------------------------------------------------
 
 
-def lines_of(benchmark: Benchmark, side: Side) -> list[Line]:
+def lines_of(benchmark: Benchmark, side: Side) -> list[Comparison]:
     """The numbers of a side in the host's table.
 
     Raises:
@@ -107,7 +107,7 @@ def lines_of(benchmark: Benchmark, side: Side) -> list[Line]:
     return lines
 
 
-def first_of(benchmark: Benchmark, side: Side) -> Mapping[str, Any]:
+def first_of(benchmark: Benchmark, side: Side) -> Mapping[str, Json]:
     """The results file of a side's first task."""
     return side.runs[own_tasks(benchmark, side)[0].name].results
 
@@ -144,7 +144,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
     }
 
 
-def measured(benchmark: Benchmark, side: Side, line: Line) -> Record:
+def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
     """One number of a side, as a result in a record."""
     row, metric = line.quantity.row, line.quantity.metric
     tasks = [benchmark.tasks[one] for one in benchmark.tasks_of(row) if one in side.runs]
@@ -172,7 +172,7 @@ def measured(benchmark: Benchmark, side: Side, line: Line) -> Record:
 def _facts(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task], *, is_judged: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What a number rests on, of its data and of its runs, in texts (received.Facts)."""
+    """The facts that a number rests on, of its data and of its runs, as texts."""
     sections = _sections(benchmark, side, tasks)
     items = {task.name: side.items[task.name] for task in tasks}
     seen = [one["videos"] for one in sections if one.get("videos")]
@@ -199,18 +199,18 @@ def _facts(
 
 def _sections(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task]
-) -> Sequence[Mapping[str, Any]]:
-    """What our hook told of the runs of tasks; nothing is known unless it is of all of them."""
+) -> Sequence[Mapping[str, Json]]:
+    """The sections of our hook on the runs of tasks; [] unless all of them have one."""
     found = [side.runs[task.name].section(benchmark.name) for task in tasks]
     return found if all(found) else []
 
 
-def _each(values: Iterable[Any]) -> str:
+def _each(values: Iterable[object]) -> str:
     """Different values as one text: the same of all runs, or what nobody would take for it."""
     return ", ".join(dict.fromkeys(str(one) for one in values if one))
 
 
-def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Any]]) -> Record:
+def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Json]]) -> Record:
     """The judge of a number, of all runs that it is of."""
     judge, prompt = told[0], told[0].get("prompt") or {}
     now = benchmark.judge_prompt()
@@ -231,7 +231,7 @@ def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Any]]) -> Rec
     return made
 
 
-def _judge(told: Mapping[str, Any]) -> Record:
+def _judge(told: Mapping[str, Json]) -> Record:
     name = _public(told.get("model") or told.get("provider") or UNKNOWN)
     temperature = number(told.get("temperature"))
     return {
@@ -255,7 +255,7 @@ def _score(one: Interval) -> Record:
     return {"score": one.estimate, "uncertainty": uncertainty, "details": details}
 
 
-def _generation(task: str, results: Mapping[str, Any]) -> Record:
+def _generation(task: str, results: Mapping[str, Json]) -> Record:
     given = (results.get("configs", {}).get(task) or {}).get("generation_kwargs") or {}
     tokens, temperature = given.get("max_new_tokens"), number(given.get("temperature"))
     return {
@@ -278,13 +278,13 @@ def _head(benchmark: Benchmark, model: str, date: str) -> Record:
     }
 
 
-def date_of(results: Mapping[str, Any]) -> str:
+def date_of(results: Mapping[str, Json]) -> str:
     """When a run of the host was, as others write dates."""
     date = str(results.get("date", UNKNOWN))
     return re.sub(r"^(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)$", r"\1-\2-\3T\4:\5:\6", date)
 
 
-def _public(name: Any) -> str:
+def _public(name: object) -> str:
     """Without the folders of a local path."""
     text = str(name)
     return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", ".", "~")) else text
@@ -298,7 +298,7 @@ def _model_info(
 
 
 def _source_data(benchmark: Benchmark, details: Mapping[str, str]) -> Record:
-    hub = figures.releases()[benchmark.name]["hub"]
+    hub = figures.hubs()[benchmark.name]
     data = {"dataset_name": benchmark.title, "source_type": "hf_dataset", "hf_repo": hub}
     return {**data, "additional_details": dict(details)} if details else data
 

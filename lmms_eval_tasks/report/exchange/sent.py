@@ -1,32 +1,29 @@
 """Results in the forms in which others collect them.
 
-`eee`: records of Every Eval Ever, one for each model, with all that `leaderboard check` looks at
-(received.py); their schema is leaderboards/vendor/eval.schema.json. `hf`: what `.eval_results` of a
+`eee`: records of Every Eval Ever, one for each model; their schema is
+leaderboards/vendor/eval.schema.json. `hf`: what `.eval_results` of a
 model's repository on the Hugging Face hub holds.
 """
 
 from __future__ import annotations
 
-import html
 import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from urllib.parse import quote
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report import sides
-from lmms_eval_tasks.report.compare import Line
-from lmms_eval_tasks.report.exchange import received, records
+from lmms_eval_tasks.report.compare import Comparison
+from lmms_eval_tasks.report.exchange import records
 from lmms_eval_tasks.report.sides import Side
-from lmms_eval_tasks.tables.paper_tables import NONE, fixed
+from lmms_eval_tasks.tables.paper_tables import fixed
 from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
-from lmms_eval_tasks.utils.released_files import read_json
 
 
 def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bool = False) -> None:
@@ -111,8 +108,8 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
         raise TasksError(f"--format hf needs a newer huggingface_hub: {how}") from None
     import yaml
 
-    hub = figures.releases()[benchmark.name]["hub"]
-    lines: dict[str, Line] = {}
+    hub = figures.hubs()[benchmark.name]
+    lines: dict[str, Comparison] = {}
     for line in records.lines_of(benchmark, side):
         if line.quantity.row not in lines or line.quantity.known:
             lines[line.quantity.row] = line
@@ -126,8 +123,8 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
     return str(yaml.safe_dump(found, allow_unicode=True, sort_keys=False, width=100))
 
 
-def _note(benchmark: Benchmark, side: Side, line: Line) -> Iterator[str]:
-    """What a reader of a number on the hub has to know, in sentences."""
+def _note(benchmark: Benchmark, side: Side, line: Comparison) -> Iterator[str]:
+    """The sentences that a reader of a number on the hub has to know."""
     made, one = records.measured(benchmark, side, line), line.numbers[side.label]
     yield f"{line.quantity.metric}."
     if one.ends is not None:
@@ -140,63 +137,3 @@ def _note(benchmark: Benchmark, side: Side, line: Line) -> Iterator[str]:
     rest = config["additional_details"]
     conditions = from_dicts(json.loads(rest["conditions"]))
     yield from (f"{'Note: ' * one.is_limit}{one.line}." for one in conditions)
-
-
-# --- the page of results that were sent -----------------------------------------------------------
-
-COLUMNS = ("task", "number", "model", "value", "items", "judge", "from", "to know")
-_HEAD = """# Results that were sent
-
-Rows beside those of the papers (`leaderboards/*.md`), each a file of `leaderboards/results/`:
-[how to send one](../leaderboards/results/README.md). `lmms-eval-tasks leaderboard results` makes
-this page of them. A bracket is a 95 % interval, clustered by video.
-"""
-
-
-def page(folder: Path) -> str:
-    """docs/report.md, of the records in BENCHMARK/*.json of a folder.
-
-    Raises:
-        TasksError: one of them cannot stand, or lies with another benchmark's.
-    """
-    lines = []
-    for name in registry.NAMES:
-        files = sorted(folder.glob(f"{name}/*.json"))
-        if rows := [row for file in files for row in _rows(registry.load(name), file)]:
-            table = [COLUMNS, ("---",) * len(COLUMNS), *sorted(rows)]
-            lines += [f"\n## {registry.load(name).title}\n"]
-            lines += [f"| {' | '.join(row)} |" for row in table]
-    return "\n".join([_HEAD, *(lines or ["No row has been sent yet."]), ""])
-
-
-def _rows(benchmark: Benchmark, file: Path) -> Iterator[tuple[str, ...]]:
-    if errors := [one.line for one in received.problems(file) if one.kind == received.ERROR]:
-        raise TasksError("\n".join(errors))
-    record = read_json(file)
-    link = f"../leaderboards/results/{benchmark.name}/{quote(file.name)}"
-    for result in record["evaluation_results"]:
-        own, _, row = result["evaluation_name"].partition(".")
-        if own != benchmark.name:
-            raise TasksError(f"{file}: a record of {own}: move it to {own}/")
-        config, score = result["metric_config"], result["score_details"]
-        ends = score["uncertainty"].get("confidence_interval")
-        judges = config.get("llm_scoring", {}).get("judges", ())
-        metric = config["metric_name"]
-        found = received.of_result(benchmark, row, metric, result)
-        yield (
-            _cell(row),
-            _cell(metric),
-            f"[{_cell(record['model_info']['name'])}]({link})",
-            fixed(score["score"], 3)
-            + (f" [{fixed(ends['lower'], 3)}, {fixed(ends['upper'], 3)}]" if ends else ""),
-            f"{score['uncertainty']['num_samples']:,}",
-            _cell(" and ".join(one["model_info"]["name"] for one in judges)) or NONE,
-            _cell(record["source_metadata"]["source_organization_name"]),
-            _cell("; ".join(what for _, what in found)) or NONE,
-        )
-
-
-def _cell(text: str) -> str:
-    """A stranger's text in a table of Markdown: no markup, on one line."""
-    safe = html.escape(" ".join(received.plain(text).split()), quote=False)
-    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", safe)

@@ -10,7 +10,7 @@ from simulation import WORLDS
 
 from lmms_eval_tasks.tables.paper_tables import fixed
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "cvrr_es.md"
+PAGE = Path(__file__).resolve().parents[3] / "lmms_eval_tasks" / "cvrr_es" / "README.md"
 PANELS = ("mean", "majority", "dawid_skene", "kappa_weighted")  # in the page's order
 FINALS = ("alone", "collective", "mixture")
 

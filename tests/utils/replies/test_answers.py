@@ -28,12 +28,12 @@ def options_of(case: dict[str, Any]) -> list[str]:
     return case.get("options") or [f"testo {i + 1}" for i in range(case["n_options"])]
 
 
-def read(case: dict[str, Any]) -> answers.Choice:
+def read(case: dict[str, Any]) -> answers.LetterChoice:
     return answers.read_choice(case["text"], options_of(case))
 
 
-def wanted(case: dict[str, Any]) -> answers.Choice:
-    return answers.Choice(case["letter"], case["status"], case["rule"])
+def wanted(case: dict[str, Any]) -> answers.LetterChoice:
+    return answers.LetterChoice(case["letter"], case["status"], case["rule"])
 
 
 @table("case", CASES)
@@ -131,7 +131,7 @@ TOO_LONG = "I'm sorry, but I can't assist with that. " * 20  # to be only that
 def test_status_of_free_text_and_of_a_choice(text: str, free: str, choice: str) -> None:
     assert reply_text.reply_status(text) == free
     for options in (OPTIONS, EIGHT if choice == "refused" else OPTIONS):
-        assert answers.read_choice(text, options) == answers.Choice(None, choice, None)
+        assert answers.read_choice(text, options) == answers.LetterChoice(None, choice, None)
 
 
 def test_where_an_option_says_that_nothing_can_be_known_a_reply_may_mean_it() -> None:

@@ -27,13 +27,13 @@ NEVER = re.compile("(?!)")
 
 @table("row", FORMS)
 def test_form(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert answers.read_choice(row["read"], OPTIONS) == answers.Choice("B", "ok", row["rank"])
+    assert answers.read_choice(row["read"], OPTIONS) == answers.LetterChoice("B", "ok", row["rank"])
     assert answers.read_choice(row["refused"], OPTIONS).letter is None
     # Without this row the example is not read, or by another rank.
     kept = {rank: forms.of_rank(rank) for rank in forms.RANKS}
     without = {rank: [one for one in own if one.name != row["name"]] for rank, own in kept.items()}
     monkeypatch.setattr(forms, "of_rank", without.__getitem__)
-    assert answers.read_choice(row["read"], OPTIONS) != answers.Choice("B", "ok", row["rank"])
+    assert answers.read_choice(row["read"], OPTIONS) != answers.LetterChoice("B", "ok", row["rank"])
 
 
 @table("row", GUARDS)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lmms_eval_tasks.utils.replies import forms, reply_text
 from lmms_eval_tasks.utils.replies.numbered import read_alignment, read_order
 from lmms_eval_tasks.utils.replies.summaries import (
-    Frames,
+    FrameSelection,
     Summary,
     read_frames,
     read_joint,
@@ -34,7 +34,7 @@ def at_limit(case: dict[str, Any]) -> dict[str, bool]:
     return {"at_limit": case["at_limit"]} if "at_limit" in case else {}
 
 
-def of_frames(found: Frames) -> dict[str, Any]:
+def of_frames(found: FrameSelection) -> dict[str, Any]:
     return {
         "frames": list(found.frames),
         "selected": sorted(found.selected),
@@ -172,7 +172,7 @@ def test_a_sentence_on_another_order(
 )
 @settings(max_examples=1500, deadline=None)
 def test_a_sentence_on_other_frames(case: dict[str, Any], joint: str, sentence: str) -> None:
-    def read(text: str) -> Frames:
+    def read(text: str) -> FrameSelection:
         limits = case["n_frames"], case["k"]
         return read_frames(text, *limits) if alone else read_joint(text, *limits, 2)[1]
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players, scripted
+from lmms_eval_tasks.models import fake_models, fake_replies
 from tests.checks import refused, table
 
 PAIRS = [(f"La scatola {i} è blu.", f"La scatola {i} è rossa.") for i in range(6)]
@@ -28,7 +28,7 @@ Parts = list[Any]  # texts, images, and paths of videos
 def key(tmp_path: Path) -> Path:
     file = tmp_path / "key.json"
     known = {
-        players.fingerprint([*media, text_of(doc)]): [doc["answer"], "A", "B"]
+        fake_replies.fingerprint([*media, text_of(doc)]): [doc["answer"], "A", "B"]
         for doc in DOCS
         for media in ([Path("clip.mp4")], [Image.new("RGB", (2, 2))])
     }
@@ -75,7 +75,7 @@ def ask(lm: Any, parts: Callable[[Any], Parts], order: list[int], docs: Any = DO
 
 
 def build(name: str, form: str, arguments: str = "") -> Any:
-    cls = getattr(scripted, name + form.removeprefix("Chat"))
+    cls = getattr(fake_models, name + form.removeprefix("Chat"))
     return cls.create_from_arg_string(arguments, {"batch_size": "4", "device": "cpu"})
 
 
@@ -83,7 +83,7 @@ def build(name: str, form: str, arguments: str = "") -> Any:
 @table("name", ["Oracle", "Coin", "Scripted"])
 def test_replies_and_media(name: str, form: str, key: Path, tmp_path: Path) -> None:
     given = {"Oracle": f"key={key}", "Coin": f"key={key},seed=2", "Scripted": ""}[name]
-    known = players.load_key(key)
+    known = fake_replies.load_key(key)
     lm = build(name, form, given)
     assert (lm.is_simple, lm.batch_size, lm.rank, lm.world_size) == (form == "Simple", 4, 0, 1)
     clip = tmp_path / "clip.mp4"
@@ -91,8 +91,8 @@ def test_replies_and_media(name: str, form: str, key: Path, tmp_path: Path) -> N
     order = [3, 0, 5, 1, 1, 1]  # not sorted, with the padding of an idle rank
     expected = {
         "Oracle": [DOCS[i]["answer"] for i in order],
-        "Coin": [players.coin(known, [Path("clip.mp4"), text_of(DOCS[i])], 2) for i in order],
-        "Scripted": [players.scripted(DOCS[i]) for i in order],
+        "Coin": [fake_replies.coin(known, [Path("clip.mp4"), text_of(DOCS[i])], 2) for i in order],
+        "Scripted": [fake_replies.scripted(DOCS[i]) for i in order],
     }[name]
     assert ask(lm, with_media([str(clip)]), order) == expected
 
@@ -116,7 +116,7 @@ def test_arguments(key: Path) -> None:
         ("Recorded", "Chat", "", "--model_args replies=FILE"),
     ):
         refused(TasksError, words, build, name, form, given)
-    create = scripted.Scripted.create_from_arg_string
+    create = fake_models.Scripted.create_from_arg_string
     refused(TasksError, "batch_size=auto", create, "", {"batch_size": "auto"})
     lm = build("Scripted", "Chat")
     for ask_other in (lm.loglikelihood, lm.generate_until_multi_round):
@@ -155,8 +155,8 @@ def test_a_task_before_all_tasks(tmp_path: Path) -> None:
     ],
 )
 def test_bad_files(entries: list[Any], message: str, tmp_path: Path) -> None:
-    refused(TasksError, message, scripted.recorded, write(tmp_path, *entries))
-    refused(TasksError, r"no\.jsonl: No such file", scripted.recorded, tmp_path / "no.jsonl")
+    refused(TasksError, message, fake_models.recorded, write(tmp_path, *entries))
+    refused(TasksError, r"no\.jsonl: No such file", fake_models.recorded, tmp_path / "no.jsonl")
 
 
 @table("form", FORMS)

@@ -1,4 +1,4 @@
-"""The players as models of the host.
+"""The fake models: classes of lmms-eval that answer without weights.
 
     lmms_eval --model tasks_oracle --model_args key=key.json --tasks maia
     lmms_eval --model tasks_coin --model_args key=key.json,seed=3 --tasks maia
@@ -16,20 +16,22 @@ Classes of the host: importing this module imports the host and torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lmms_eval.protocol import ChatMessages
 from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players, witness
-from lmms_eval_tasks.models.host_model import HostModel
+from lmms_eval_tasks.models import fake_replies, perception_probe
+from lmms_eval_tasks.models.fake_replies import Contents
+from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
+from lmms_eval_tasks.models.host_types import Doc, ModelRequest
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 
-Parts = list[Any]  # a request's texts and media in their order (players.fingerprint)
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Player(HostModel):
@@ -37,11 +39,11 @@ class Player(HostModel):
 
     is_simple = False
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:
         """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
         raise NotImplementedError
 
-    def generate_until(self, requests: list[Any]) -> list[str]:
+    def generate_until(self, requests: list[ModelRequest]) -> list[str]:
         """One reply per request, in order.
 
         Raises:
@@ -49,17 +51,17 @@ class Player(HostModel):
         """
         return list(map(self._reply, requests))
 
-    def _reply(self, request: Any) -> str:
+    def _reply(self, request: ModelRequest) -> str:
         *_, doc_id, task, split = request.args
         doc = self.doc(task, split, doc_id)
         if self.is_simple:
             context, kwargs, doc_to_visual, *_ = request.args
-            parts = players.of_visuals(doc_to_visual(doc) or [], context)
+            parts = fake_replies.of_visuals(doc_to_visual(doc) or [], context)
         else:
             context, doc_to_messages, kwargs, *_ = request.args
             messages = doc_to_messages(doc)
             ChatMessages(messages=messages)  # of the host's form
-            parts = players.of_messages(messages)
+            parts = fake_replies.of_messages(messages)
         for part in parts:
             if part is None:
                 raise TasksError(f"{task}: a request holds an empty medium")
@@ -73,46 +75,46 @@ class Player(HostModel):
 class Oracle(Player):
     """Always right, by a key of requests (`key=PATH`)."""
 
-    def __init__(self, key: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, key: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
         if key is None:
             raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
-        self.key = players.load_key(key)
+        self.key = fake_replies.load_key(key)
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """The right one."""
-        return players.oracle(self.key, parts)
+        return fake_replies.oracle(self.key, parts)
 
 
 class Coin(Oracle):
     """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
 
-    def __init__(self, seed: int = 0, **kwargs: Any) -> None:
+    def __init__(self, seed: int = 0, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
         self.seed = seed
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """One of them."""
-        return players.coin(self.key, parts, self.seed)
+        return fake_replies.coin(self.key, parts, self.seed)
 
 
 class Scripted(Player):
-    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
+    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (fake_replies.scripted)."""
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """That of the doc."""
-        return players.scripted(doc)
+        return fake_replies.scripted(doc)
 
 
 class Witness(Player):
-    """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
+    """Sees, hears and reads MAVERIX's packaged sample (perception_probe.py)."""
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """A letter."""
-        return witness.reply(parts)
+        return perception_probe.reply(parts)
 
 
-class Line(BaseModel, extra="forbid"):
+class RecordedReply(BaseModel, extra="forbid"):
     """One line of a file of recorded replies; `id` is the doc's, which a run's samples show."""
 
     id: str
@@ -121,16 +123,16 @@ class Line(BaseModel, extra="forbid"):
 
 
 class Recorded(Player):
-    """The recorded reply to each item (`replies=FILE`), one JSON object a line (`Line`)."""
+    """The recorded reply to each item (`replies=FILE`), a `RecordedReply` a line."""
 
-    def __init__(self, replies: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, replies: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         if replies is None:
             raise TasksError("tasks_recorded needs its replies: --model_args replies=FILE")
         super().__init__(**kwargs)
         self.file = Path(str(replies)).expanduser()
         self.replies = recorded(self.file)
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """The reply to an item: that of its task before that of every task."""
         for key in ((doc["id"], task), (doc["id"], "")):
             if key in self.replies:
@@ -148,7 +150,7 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for number, entry in read_lines(file):
         try:
-            line = Line.model_validate(entry)
+            line = RecordedReply.model_validate(entry)
         except ValidationError as error:
             raise TasksError(f"{file}, line {number}: {told(error)}") from None
         if found.setdefault((line.id, line.task), line.reply) != line.reply:

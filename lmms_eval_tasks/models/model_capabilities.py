@@ -18,11 +18,11 @@ import functools
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks.context import Interface, Model
+from lmms_eval_tasks.context import Interface, RunModel
 
 Text = Annotated[str, Field(min_length=1)]
 Library = Literal["decord", "qwen_vl_utils", "PyAV", "transformers", "torchvision", "opencv"]
@@ -33,7 +33,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Place(_Strict):
+class SourceLine(_Strict):
     """A line of a file below the folder of installed packages, and a fact that it was read for."""
 
     fact: str = ""
@@ -42,7 +42,7 @@ class Place(_Strict):
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
 
-class Cell(Place):
+class SoundDelivery(SourceLine):
     """What becomes of sound that is handed to a class in one way."""
 
     # `not delivered` is dropped, or replaced by text or frames, and the run goes on (also after an
@@ -50,9 +50,9 @@ class Cell(Place):
     status: Literal["delivered", "not delivered", "raises", "unknown"]
     why: Text  # in one sentence
     args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
-    when: tuple[Cell, ...] = ()  # exceptions, the first one that fits
+    when: tuple[SoundDelivery, ...] = ()  # exceptions, the first one that fits
 
-    def with_args(self, given: Mapping[str, Any]) -> Cell:
+    def with_args(self, given: Mapping[str, object]) -> SoundDelivery:
         """The cell under these model arguments."""
         for one in self.when:
             wanted = one.args.items()
@@ -61,12 +61,12 @@ class Cell(Place):
         return self
 
 
-class Media(_Strict):
+class MediaSupport(_Strict):
     """What a class does with pictures, videos and requests."""
 
     # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
     how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[Place, ...], Field(min_length=1)]  # lines that it was read from
+    evidence: Annotated[tuple[SourceLine, ...], Field(min_length=1)]  # lines that it was read from
     none: str = ""  # why the class takes none of our media, where it does not
     video: Reader = ""  # what reads a video; "" if it takes none
     image: bool = False  # whether one picture in a request reaches the model
@@ -133,13 +133,13 @@ class Media(_Strict):
 class Class(_Strict):
     """A class: its media, and what becomes of sound in each way of handing it over."""
 
-    media: Media
-    path: Cell | None = None  # of a simple class: a wav alone, as its path
-    array: Cell | None = None  # of a simple class: as samples
-    wav: Cell | None = None  # of a chat class: an audio item alone
-    muted_mp4_and_wav: Cell | None = None  # of a chat class: after a muted mp4
+    media: MediaSupport
+    path: SoundDelivery | None = None  # of a simple class: a wav alone, as its path
+    array: SoundDelivery | None = None  # of a simple class: as samples
+    wav: SoundDelivery | None = None  # of a chat class: an audio item alone
+    muted_mp4_and_wav: SoundDelivery | None = None  # of a chat class: after a muted mp4
     # With its track; of a chat class only where it hears that and no item beside it.
-    mp4: Cell | None = None
+    mp4: SoundDelivery | None = None
 
     @property
     def form(self) -> Literal["path", "samples", "track"]:
@@ -150,7 +150,7 @@ class Class(_Strict):
         samples = self.array.status in heard and self.path.status not in heard
         return "samples" if samples else "path"
 
-    def sound(self, with_picture: bool) -> Cell:
+    def sound(self, with_picture: bool) -> SoundDelivery:
         """What becomes of sound alone, or with its picture, in the form that the class takes."""
         alone = self.wav or (self.array if self.form == "samples" else self.path)
         cell = (self.mp4 or self.muted_mp4_and_wav) if with_picture else alone
@@ -158,7 +158,7 @@ class Class(_Strict):
         return cell
 
 
-class Entry(_Strict):
+class ModelEntry(_Strict):
     """A registered model: a class for one of the host's interfaces or for both."""
 
     aliases: tuple[str, ...] = ()
@@ -178,9 +178,9 @@ class Table(_Strict):
     """All models of one version of the host, and ours."""
 
     host: str
-    models: dict[str, Entry]
+    models: dict[str, ModelEntry]
 
-    def model(self, name: str) -> Entry | None:
+    def model(self, name: str) -> ModelEntry | None:
         """The entry of a model's name or alias."""
         of_alias = (entry for entry in self.models.values() if name in entry.aliases)
         return self.models.get(name) or next(of_alias, None)
@@ -195,10 +195,10 @@ def table() -> Table:
 
 def class_of(model: str, interface: Interface) -> Class | None:
     """A model's class for one of the host's interfaces; of a name or an alias."""
-    return dict((table().model(model) or Entry()).classes()).get(interface)
+    return dict((table().model(model) or ModelEntry()).classes()).get(interface)
 
 
-def media_of(model: str, interface: Interface) -> Media | None:
+def media_of(model: str, interface: Interface) -> MediaSupport | None:
     """What a class does with media; None where nothing is known."""
     one = class_of(model, interface)
     return one.media if one else None
@@ -220,12 +220,12 @@ def of_another_host() -> str:
     return "" if installed == table().host else read
 
 
-def heard(model: Model | None, with_picture: bool) -> tuple[str, str | None]:
+def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
     """Whether sound reaches a model: its state, and the sentence that a result must carry.
 
     Returns:
-        The state as in Cell, and None where it is `delivered`. `unknown` for a model that is not in
-        the table, one that lacks this interface, and where the host is another version.
+        The state as in SoundDelivery, and None where it is `delivered`. `unknown` for a model that
+        is not in the table, one that lacks this interface, and where the host is another version.
     """
     if model is None:
         why = "the host did not name it."
@@ -248,18 +248,18 @@ def heard(model: Model | None, with_picture: bool) -> tuple[str, str | None]:
     return status, words[status]
 
 
-def hears(model: Model | None) -> dict[str, str]:
+def hears(model: RunModel | None) -> dict[str, str]:
     """The states of sound alone (`a`) and beside the picture (`av`) for a model."""
     return {"a": heard(model, with_picture=False)[0], "av": heard(model, with_picture=True)[0]}
 
 
-def sound_form(model: Model | None) -> str:
+def sound_form(model: RunModel | None) -> str:
     """How a model's class takes sound (Class.form)."""
     one = class_of(model.name, model.interface) if model else None
     return one.form if one else "path"
 
 
-def advice(model: Model, batch_size: int) -> list[str]:
+def advice(model: RunModel, batch_size: int) -> list[str]:
     """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
     media = media_of(model.name, model.interface)
     if media is None or media.none or media.broken:

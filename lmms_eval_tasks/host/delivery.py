@@ -28,15 +28,20 @@ import sys
 import threading
 import wave
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, SupportsInt
 
 from lmms_eval_tasks import context
+from lmms_eval_tasks.models.host_types import Function
+from lmms_eval_tasks.utils.json_files import Json
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _PICTURES = ("image_url", "image", "input_image")
 _VIDEOS = ("video_url", "video", "input_video")
@@ -45,22 +50,22 @@ _SOUNDS = ("input_audio", "audio_url", "audio")
 # Something that was seen: `handed` the name of a request; `video` its frames, `pictures` how many,
 # `sound` its seconds, `read` the number of a frame; `generate` its rows; `sent` a request's texts
 # and media, with its body if it may be sent again.
-Event = tuple[str, Any]
+Event = tuple[str, Json]
 Size = tuple[int, int]  # width and height in pixels
 
 
-class Arrived:
+class Deliveries:
     """What is known of a run's requests by task and id of a doc, until their replies are scored."""
 
     def __init__(self) -> None:
-        # What reached the model (Seen, in plain types).
-        self.seen: dict[tuple[str, str], Mapping[str, Any]] = {}
+        # What reached the model (DeliveredMedia, in plain types).
+        self.seen: dict[tuple[str, str], Mapping[str, object]] = {}
         # Whether the reply is as long as its limit of tokens, where its length is known.
         self.at_limit: dict[tuple[str, str], bool] = {}
 
 
 @dataclass
-class Seen:
+class DeliveredMedia:
     """What reached the model of one request."""
 
     at: str  # where it was counted: sent, processor, reader or engine
@@ -73,7 +78,7 @@ class Seen:
     visual_tokens: int | None = None  # of the prompt's tokens those that stand for pictures
     prompt_tokens: int | None = None
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> dict[str, object]:
         """The counts in plain types, without the sizes and tokens that are not known."""
         known = asdict(self)
         known["sizes"] = [list(size) for size in self.sizes]
@@ -81,7 +86,7 @@ class Seen:
         return {name: value for name, value in known.items() if value or name not in optional}
 
 
-class Row(NamedTuple):
+class PromptRow(NamedTuple):
     """One request of a batch, as transformers' `generate` gets it."""
 
     prompt_tokens: int | None
@@ -89,7 +94,7 @@ class Row(NamedTuple):
     sizes: tuple[Size, ...]
 
 
-class Shown(NamedTuple):
+class RequestContent(NamedTuple):
     """What a request hands over."""
 
     text: str
@@ -105,16 +110,16 @@ class Expected:
         shown: what it hands over; called once something of it is seen, if ever.
     """
 
-    def __init__(self, name: str, shown: Callable[[], Shown]) -> None:
+    def __init__(self, name: str, shown: Callable[[], RequestContent]) -> None:
         self.name, self._shown = name, shown
 
     @cached_property
-    def shown(self) -> Shown:
+    def shown(self) -> RequestContent:
         """What it hands over, its text without what classes move."""
         shown = self._shown()
         return shown._replace(text=_bare(shown.text))
 
-    def seen(self, made: Seen) -> Seen:
+    def seen(self, made: DeliveredMedia) -> DeliveredMedia:
         """Pictures that were handed over as a video are its frames."""
         if self.shown.videos and not self.shown.pictures and made.frames == 0:
             made.frames, made.pictures = made.pictures, 0
@@ -127,7 +132,7 @@ class _Watch:
     def __init__(self, asked: Iterable[Expected], reads: bool) -> None:
         self._reads = reads
         self._asked = {one.name: one for one in asked}
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, DeliveredMedia] = {}
         self._events: list[Event] = []  # since the last call of `generate`
         self._lock = threading.Lock()
         self._sent: dict[str, str] = {}  # of a body: whose it is, since it may be sent again
@@ -136,7 +141,7 @@ class _Watch:
         with self._lock:
             self._asked[one.name] = one
 
-    def settled(self, name: str) -> Seen | None:
+    def settled(self, name: str) -> DeliveredMedia | None:
         with self._lock:
             self._asked.pop(name, None)
             self._events = [event for event in self._events if event != ("handed", name)]
@@ -161,7 +166,7 @@ class _Watch:
             self._events = [event for event in self._events if event[0] in ("handed", "read")]
         self.note([("generate", ())])
 
-    def _note_sent(self, text: str, found: Seen, body: bytes) -> None:
+    def _note_sent(self, text: str, found: DeliveredMedia, body: bytes) -> None:
         name: str | None = ASKED.get()
         if name not in self._asked:
             digest = hashlib.sha256(body).hexdigest()
@@ -180,7 +185,7 @@ class _Watch:
         names = [name for name, own in fitting.items() if len(own) == longest]
         return next((one for one in names if one not in self.seen), next(iter(names), None))
 
-    def _deal_out(self, rows: Sequence[Row]) -> None:
+    def _deal_out(self, rows: Sequence[PromptRow]) -> None:
         """What was counted belongs to the requests that were handed over meanwhile.
 
         Some classes prepare the next request while one is answered: what is not all there of it is
@@ -220,7 +225,9 @@ def asking(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Mapping[str, Seen]]:
+def watching(
+    asked: Iterable[Expected], reads: bool = True
+) -> Iterator[Mapping[str, DeliveredMedia]]:
     """While a class is asked: what reached the model, by the name of a request, when it is done.
 
     Args:
@@ -243,7 +250,7 @@ def expect(one: Expected) -> None:
         watch.expect(one)
 
 
-def settled(name: str) -> Seen | None:
+def settled(name: str) -> DeliveredMedia | None:
     """What reached the model of a request whose reply has come; it is watched no more."""
     watch = context.current().get(_Watch)
     return None if watch is None else watch.settled(name)
@@ -262,12 +269,12 @@ def request_name(task: str, doc: str) -> str:
 
 def _dealt(
     asked: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
-) -> list[Seen] | None:
+) -> list[DeliveredMedia] | None:
     """What each of the requests got; None where it cannot be told apart.
 
     `whole` says whether these are all that were handed over.
     """
-    of: dict[str, list[Any]] = {kind: [] for kind in ("video", "pictures", "sound", "read")}
+    of: dict[str, list[Json]] = {kind: [] for kind in ("video", "pictures", "sound", "read")}
     for kind, value in events:
         of.setdefault(kind, []).append(value)
     frames, pictures, sounds, at = of["video"], sum(of["pictures"]), of["sound"], "processor"
@@ -276,7 +283,7 @@ def _dealt(
             return None  # of several requests nobody knows which frame was read for which
         frames, at = [len(of["read"])], "reader"
     if len(asked) == 1 and whole:
-        made = asked[0].seen(Seen(at, sum(frames), None, pictures, sum(sounds)))
+        made = asked[0].seen(DeliveredMedia(at, sum(frames), None, pictures, sum(sounds)))
         if len(of["read"]) == made.frames:  # else it was asked for something else, such as a size
             made.distinct = len(set(of["read"])) or None
         return [made]
@@ -289,17 +296,20 @@ def _dealt(
     if not whole and not frames and any(one.shown.videos for one in asked):
         return None
     shares = zip(asked, frames or [0] * number, sounds or [0.0] * number, strict=True)
-    return [Seen(at, n + of_videos // number, None, one.shown.pictures, s) for one, n, s in shares]
+    return [
+        DeliveredMedia(at, n + of_videos // number, None, one.shown.pictures, s)
+        for one, n, s in shares
+    ]
 
 
-def _add_row(made: Seen, row: Row) -> None:
+def _add_row(made: DeliveredMedia, row: PromptRow) -> None:
     made.prompt_tokens, made.sizes = row.prompt_tokens, row.sizes
     # Models that look at pictures from beside the prompt have one token in it for each.
     if row.visual_tokens and row.visual_tokens > made.pictures + (made.frames or 0):
         made.visual_tokens = row.visual_tokens
 
 
-def _count(told: Any, texts: list[str], found: Seen) -> None:
+def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
     """Texts and media in the body of a request, in whatever form of API."""
     if isinstance(told, list):
         for one in told:
@@ -316,7 +326,7 @@ def _count(told: Any, texts: list[str], found: Seen) -> None:
         found.frames = None
     elif kind in _SOUNDS or mime.startswith("audio/"):
         given = told.get("input_audio")
-        coded: Any = (given if isinstance(given, dict) else inline).get("data")
+        coded: Json = (given if isinstance(given, dict) else inline).get("data")
         try:
             sound = wave.open(io.BytesIO(base64.b64decode(coded)))  # noqa: SIM115 - a buffer
             found.seconds += sound.getnframes() / sound.getframerate()
@@ -328,10 +338,10 @@ def _count(told: Any, texts: list[str], found: Seen) -> None:
             _count(one, texts, found)
 
 
-def _size(part: Mapping[str, Any]) -> Iterable[Size]:
+def _size(part: Mapping[str, Json]) -> Iterable[Size]:
     """Width and height of the encoded picture in a part of a body; none if it is an address."""
 
-    def texts(some: Any) -> Iterator[str]:
+    def texts(some: Json) -> Iterator[str]:
         for one in some.values() if isinstance(some, dict) else ():
             yield from [one] if isinstance(one, str) else texts(one)
 
@@ -364,14 +374,14 @@ def counted() -> Iterator[None]:
         yield
 
 
-def _seeing(original: Callable[..., Any], see: Callable[..., Iterable[Event]]) -> Any:
-    def note(*args: Any, **kwargs: Any) -> None:
+def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function:
+    def note(*args: object, **kwargs: object) -> None:
         if (watch := context.current().get(_Watch)) is not None:
             with contextlib.suppress(Exception):  # of another kind, or version
                 watch.note(see(*args, **kwargs))
 
     @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: object, *args: object, **kwargs: object) -> object:
         if see is not _videos:
             note(self, *args, **kwargs)
         made = original(self, *args, **kwargs)
@@ -382,48 +392,61 @@ def _seeing(original: Callable[..., Any], see: Callable[..., Iterable[Event]]) -
     return method
 
 
-def _videos(made: Sequence[Any]) -> Iterable[Event]:
+def _videos(made: Sequence[Sized]) -> Iterable[Event]:
     return [("video", len(video)) for video in made]
 
 
-def _pictures(_: Any, images: Any = None, *__: Any, **___: Any) -> Iterable[Event]:
-    def leaves(some: Any) -> int:
+def _pictures(_: object, images: object = None, *__: object, **___: object) -> Iterable[Event]:
+    def leaves(some: object) -> int:
         if isinstance(some, list | tuple):
             return sum(map(leaves, some))
-        return int(some.shape[0]) if len(getattr(some, "shape", ())) == 4 else int(some is not None)
+        shape: Sequence[int] = getattr(some, "shape", ())
+        return int(shape[0]) if len(shape) == 4 else int(some is not None)
 
     return [("pictures", leaves(images))]
 
 
-def _sounds(extractor: Any, features: Any, *_: Any, **__: Any) -> Iterable[Event]:
+class _Extractor(Protocol):
+    """A `SequenceFeatureExtractor` of transformers."""
+
+    model_input_names: Sequence[str]
+    sampling_rate: int
+
+
+def _sounds(
+    extractor: _Extractor, features: Mapping[str, Sequence[Tensor]], *_: object, **__: object
+) -> Iterable[Event]:
     signals = features[extractor.model_input_names[0]]
     if any(len(getattr(one, "shape", ())) > 1 and one.shape[-1] > 1 for one in signals):
         return []  # not the samples themselves
     return [("sound", len(one) / extractor.sampling_rate) for one in signals]
 
 
-def _read(_: Any, indices: Any) -> Iterable[Event]:
-    return [("read", int(one)) for one in (indices if hasattr(indices, "__len__") else [indices])]
+def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[Event]:
+    several = indices if isinstance(indices, Iterable) else [indices]
+    return [("read", int(one)) for one in several]
 
 
-def _generating(model: Any, inputs: Any = None, *_: Any, **given: Any) -> Iterable[Event]:
+def _generating(
+    model: object, inputs: object = None, *_: object, **given: object
+) -> Iterable[Event]:
     with contextlib.suppress(Exception):  # of another form: the requests are dealt out all the same
         return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | given))]
     return [("generate", ())]
 
 
-def _rows(config: Any, given: Mapping[str, Any]) -> list[Row]:
+def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
     """The requests of a batch, without padding.
 
     Args:
         config: of the model; says which tokens stand for pictures, and the side of a patch.
         given: the arguments of `generate`.
     """
-    known = {name: value for name, value in given.items() if value is not None}
+    known: dict[str, Tensor] = {name: v for name, v in given.items() if v is not None}
     ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
     prompt = known["inputs_embeds"] if ids is None else ids
     number, length = prompt.shape[:2]
-    mask: Any = known.get("attention_mask")
+    mask: Tensor = known.get("attention_mask")
     tokens: list[int | None] = [int(length) if number == 1 else None] * number
     if getattr(mask, "shape", None) == (number, length):
         tokens = mask.sum(1).tolist()
@@ -435,11 +458,11 @@ def _rows(config: Any, given: Mapping[str, Any]) -> list[Row]:
             counts[kind] = (ids == token).sum(1).tolist()
     sizes = _sizes_of_rows(config, known, counts, number)
     visual = [sum(row) for row in zip(*counts.values(), strict=True)] or [0] * number
-    return [Row(*row) for row in zip(tokens, [n or None for n in visual], sizes, strict=True)]
+    return [PromptRow(*row) for row in zip(tokens, [n or None for n in visual], sizes, strict=True)]
 
 
 def _sizes_of_rows(
-    config: Any, given: Mapping[str, Any], counts: Mapping[str, list[int]], number: int
+    config: object, given: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
 ) -> list[tuple[Size, ...]]:
     """The different sizes of each row's pictures and frames, where `generate` is told them.
 
@@ -466,20 +489,20 @@ def _sizes_of_rows(
     return [tuple(one) for one in found]
 
 
-def _sending(_: Any, request: Any, **__: Any) -> Iterable[Event]:
+def _sending(_: object, request: object, **__: object) -> Iterable[Event]:
     given = getattr(request, "content", None) or getattr(request, "body", None) or b""
     body = given if isinstance(given, bytes) else str(given).encode()
     return [_sent("sent", json.loads(body), body)]
 
 
-def _chatting(_: Any, messages: Sequence[Any], *__: Any, **___: Any) -> Iterable[Event]:
+def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -> Iterable[Event]:
     several = bool(messages) and isinstance(messages[0], list)  # of conversations
     return [_sent("engine", one, b"") for one in (messages if several else [messages])]
 
 
-def _sent(at: str, told: Any, body: bytes) -> Event:
+def _sent(at: str, told: Json, body: bytes) -> Event:
     texts: list[str] = []
-    found = Seen(at)
+    found = DeliveredMedia(at)
     _count(told, texts, found)
     return "sent", (_bare("".join(texts)), found, body)
 

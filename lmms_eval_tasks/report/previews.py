@@ -1,4 +1,4 @@
-"""What models were given, to look at: a strip of frames, and the sound as a waveform."""
+"""Previews of the media that models were given: a strip of frames, and a waveform."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Part, Task
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.media.recipes import uniform_indices
+from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.report.sides import Side
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ QUALITY = 55  # of a strip as WebP
 POINTS = 240  # of a waveform
 
 
-class Seen(NamedTuple):
-    """What stands in the page for one clip, set of pictures, or sound."""
+class MediaPreview(NamedTuple):
+    """The preview of one clip, set of pictures, or sound."""
 
     strip: str  # a picture as data: URI; "" of sound alone
     frames: int  # in the clip, or pictures
@@ -32,12 +32,12 @@ class Seen(NamedTuple):
     file: str  # that can be played; "" of pictures
 
 
-def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], Seen], list[str]]:
-    """What each item's model was given, by task and id, where the data are at hand; and why not.
+def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], list[str]]:
+    """The preview of each item's media, by task and id, and lines on data that are not at hand.
 
     Made once for all items that were given the same.
     """
-    found: dict[tuple[str, str], Seen] = {}
+    found: dict[tuple[str, str], MediaPreview] = {}
     told = []
     names = list(dict.fromkeys(name for side in sides for name in side.runs))
     for benchmark, own in registry.chosen(names):
@@ -50,7 +50,7 @@ def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], Seen], list[str]]
 
 def _of_benchmark(
     benchmark: Benchmark, names: Sequence[str], sides: Sequence[Side]
-) -> Iterator[tuple[tuple[str, str], Seen]]:
+) -> Iterator[tuple[tuple[str, str], MediaPreview]]:
     looked = benchmark.load(names, only=())
     wanted: dict[Any, tuple[Task, Doc]] = {}
     items: dict[tuple[str, str], Any] = {}
@@ -69,7 +69,7 @@ def _of_benchmark(
     return ((item, made[window]) for item, window in items.items() if made[window] is not None)
 
 
-def _look(task: Task, doc: Doc) -> Seen | None:
+def _look(task: Task, doc: Doc) -> MediaPreview | None:
     """None of a doc without media, or whose file cannot be read any more."""
     try:
         return _seen([part for part in task.prompt(doc) if part.kind != "text"])
@@ -77,7 +77,7 @@ def _look(task: Task, doc: Doc) -> Seen | None:
         return None
 
 
-def _seen(parts: Sequence[Part]) -> Seen | None:
+def _seen(parts: Sequence[Part]) -> MediaPreview | None:
     pictures: list[Image] = []
     wave: list[int] = []
     count, file = 0, ""
@@ -96,7 +96,7 @@ def _seen(parts: Sequence[Part]) -> Seen | None:
         wave = wave or _wave(Path(given))
     if not pictures and not wave:
         return None
-    return Seen(_strip(pictures) if pictures else "", count, wave, file)
+    return MediaPreview(_strip(pictures) if pictures else "", count, wave, file)
 
 
 def _frames(path: Path) -> tuple[list[Image], int]:
@@ -150,10 +150,12 @@ def _wave(path: Path) -> list[int]:
     return [int(99 * part.max() / 32768) for part in parts]
 
 
-def listed(seen: Mapping[tuple[str, str], Seen]) -> tuple[list[Seen], dict[tuple[str, str], int]]:
-    """What is different, and its place by item."""
+def listed(
+    seen: Mapping[tuple[str, str], MediaPreview],
+) -> tuple[list[MediaPreview], dict[tuple[str, str], int]]:
+    """The different previews, and the place of each item's among them."""
     places: dict[int, int] = {}
-    different: list[Seen] = []
+    different: list[MediaPreview] = []
     for one in seen.values():
         if id(one) not in places:
             places[id(one)] = len(different)
@@ -161,7 +163,7 @@ def listed(seen: Mapping[tuple[str, str], Seen]) -> tuple[list[Seen], dict[tuple
     return different, {item: places[id(one)] for item, one in seen.items()}
 
 
-def copy(seen: Iterable[Seen], folder: Path) -> dict[str, str]:
+def copy(seen: Iterable[MediaPreview], folder: Path) -> dict[str, str]:
     """Put the files that can be played into a folder; their names there, by path."""
     import shutil
 

@@ -1,6 +1,6 @@
-"""Media recipes: what a model is given of a video, made once and kept (architecture, decision 4).
+"""Clips: what a model is given of a video, made once and kept (docs/design.md).
 
-    >>> clip = make("videos/5.mp4", Recipe("uniform", 32))
+    >>> clip = make("videos/5.mp4", ClipSpec("uniform", 32))
     >>> clip.path, clip.n_frames
     ('.../media/uniform-32-3f....mp4', 32)
 
@@ -16,10 +16,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.media import cache
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.media import mp4, video
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
 
 # Raise when a made file can change for the same source and recipe.
 _VERSION = 4
@@ -30,7 +34,7 @@ _LOSSLESS = 32 * 2**20  # bytes of samples; 32 frames of 4:2:0 at up to 854 x 48
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ClipSpec:
     """How to make a medium from a video.
 
     kind: `uniform` (n_frames frames), `first_frame`, or `black` (the uniform clip, painted black).
@@ -54,7 +58,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Media:
+class ClipFile:
     """A file for a model: `image` or `video`, its size in pixels, and what it was made of."""
 
     path: str
@@ -66,7 +70,7 @@ class Media:
     height: int
 
 
-def make(source: str | Path, recipe: Recipe) -> Media:
+def make(source: str | Path, recipe: ClipSpec) -> ClipFile:
     """The file that `recipe` makes of `source`, from the cache if it is there.
 
     Raises:
@@ -76,7 +80,7 @@ def make(source: str | Path, recipe: Recipe) -> Media:
     entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
     facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))
-    return Media(made, entry.source, recipe.name, *facts)
+    return ClipFile(made, entry.source, recipe.name, *facts)
 
 
 def uniform_indices(n_total: int, n: int) -> list[int]:
@@ -98,8 +102,8 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
-    """Write the recipe's result to `out` and an ending, and describe it (fields of Media).
+def write(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
+    """Write the recipe's result to `out` and an ending, and describe it (fields of ClipFile).
 
     Black is painted over the frames of the uniform recipe, so that both have the same times.
 
@@ -109,7 +113,7 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
     from PIL import Image
 
-    wanted = Recipe(**recipe)
+    wanted = ClipSpec(**recipe)
     count = 1 if wanted.kind == "first_frame" else wanted.n_frames
     table, taken = video.pick(source, lambda total: uniform_indices(total, count), _upright)
     (look, _), planes = taken[0], [one for _, one in taken]
@@ -117,7 +121,7 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
         levels = (0, 0, 0) if look.rgb else (16, 128, 128)
         black = [np.full_like(one, level) for one, level in zip(planes[0], levels, strict=True)]
         look, planes = mp4.Look(look.width, look.height, look.rgb), [black] * len(planes)
-    facts: dict[str, Any] = {"width": look.width, "height": look.height}
+    facts: dict[str, object] = {"width": look.width, "height": look.height}
     if len(planes) == 1 and not wanted.still:
         Image.fromarray(video.rgb(mp4.frame_of(planes[0], look))).save(f"{out}.png")
         return {**facts, "files": [".png"], "kind": "image", "n_frames": 1}
@@ -134,7 +138,7 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "files": [".mp4"], "kind": "video", "n_frames": len(times)}
 
 
-def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
+def _upright(frame: VideoFrame) -> tuple[mp4.Look, mp4.Planes]:
     """A frame's planes, upright; RGB where 4:2:0 cannot hold it."""
     import numpy as np
 

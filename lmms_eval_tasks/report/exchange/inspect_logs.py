@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.benchmark import Benchmark, Item, Task
 from lmms_eval_tasks.report import compare
-from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.sides import Side, command
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
@@ -104,7 +104,7 @@ def _log(benchmark: Benchmark, task: Task, side: Side) -> EvalLog:
 
 
 def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
-    """What was evaluated, with what, and what its numbers rest on."""
+    """The task, model and options of a log, and the conditions of its numbers."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
     from inspect_ai.model import ModelConfig
 
@@ -150,7 +150,7 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
     )
 
 
-def _began(run: saved.Run) -> datetime:
+def _began(run: saved.SavedRun) -> datetime:
     """When the host says that the run began; when its file was written, where it does not."""
     options = run.results.get("config", {}).get("resolved_cli_args") or {}
     try:
@@ -161,7 +161,7 @@ def _began(run: saved.Run) -> datetime:
     return when.astimezone(timezone.utc).replace(microsecond=0)
 
 
-def _results(lines: Sequence[Line], side: Side, samples: Sequence[EvalSample]) -> EvalResults:
+def _results(lines: Sequence[Comparison], side: Side, samples: Sequence[EvalSample]) -> EvalResults:
     from inspect_ai.log import EvalResults
 
     return EvalResults(
@@ -171,7 +171,7 @@ def _results(lines: Sequence[Line], side: Side, samples: Sequence[EvalSample]) -
     )
 
 
-def _number(line: Line, side: Side) -> EvalScore:
+def _number(line: Comparison, side: Side) -> EvalScore:
     """A headline number with the standard error of its interval, and its conditions."""
     from inspect_ai.log import EvalMetric, EvalScore
 

@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from lmms_eval_tasks.models.host_types import Medium
 from lmms_eval_tasks.utils.media import second_code
 
 _OPTION = re.compile(r"^([A-H])\. (.+)$", re.MULTILINE)
@@ -32,7 +32,7 @@ _NEAR = 4.0  # hertz by which a pitch may be off
 
 
 @dataclass
-class Moment:
+class PerceivedMoment:
     """What was noticed at a time, as far as there was anything."""
 
     colours: tuple[str, str] | None = None
@@ -54,7 +54,7 @@ class Moment:
         return option.lower() in (self.word, *(self.colours or ())[:1])
 
 
-def reply(parts: Iterable[Any]) -> str:
+def reply(parts: Iterable[Medium]) -> str:
     """A letter."""
     given = list(parts)
     text = "\n".join(part for part in given if isinstance(part, str))
@@ -68,9 +68,9 @@ def reply(parts: Iterable[Any]) -> str:
     return options[guess % len(options)][0] if options else "A"
 
 
-def noticed(text: str, media: Sequence[Path]) -> list[Moment]:
+def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
     """Every tenth of a second of what was handed over, in order."""
-    found: dict[int, Moment] = defaultdict(Moment)
+    found: dict[int, PerceivedMoment] = defaultdict(PerceivedMoment)
     for path in media:
         for second, colours in seen(path):
             found[round(second / _STEP)].colours = colours
@@ -87,12 +87,14 @@ def noticed(text: str, media: Sequence[Path]) -> list[Moment]:
 def seen(path: Path) -> list[tuple[float, tuple[str, str]]]:
     """Time and colours of every frame of a file that has a picture."""
     import av
+    import numpy as np
 
     with av.open(str(path)) as file:
         if not file.streams.video:
             return []
-        frames = [(f.time, f.to_ndarray(format="rgb24")[::4, ::4]) for f in file.decode(video=0)]
-    return [(float(time or 0), second_code.colours_of(frame)) for time, frame in frames]
+        frames = [(f.time or 0.0, f.to_ndarray(format="rgb24")) for f in file.decode(video=0)]
+    small = [(time, np.asarray(frame, np.uint8)[::4, ::4]) for time, frame in frames]
+    return [(time, second_code.colours_of(frame)) for time, frame in small]
 
 
 @functools.lru_cache(maxsize=256)
@@ -112,7 +114,7 @@ def heard(path: Path) -> list[tuple[float, float | None]]:
     return [(n / rate, second_code.hertz_of(sound[n : n + size], rate)) for n in starts]
 
 
-def _worth(question: str, option: str, moments: Sequence[Moment]) -> int:
+def _worth(question: str, option: str, moments: Sequence[PerceivedMoment]) -> int:
     """How many moments speak for an option."""
     sides, tone = _SIDES.search(question), _TONE.search(question)
     sounds = [n for n, one in enumerate(moments) if one.near(tone)]
@@ -127,13 +129,13 @@ def _worth(question: str, option: str, moments: Sequence[Moment]) -> int:
         return int(gone is not None and option.startswith(gone))
     if question.startswith("What does the pitch do"):
         change = _pitch(after) - _pitch([moments[n] for n in here])
-        told = Moment(hertz=abs(change)).near(_TONE.search(option))
+        told = PerceivedMoment(hertz=abs(change)).near(_TONE.search(option))
         return int(("rises" in option) == (change > 0) and told)
     shown = after if "directly after" in question else [moments[n] for n in here]
     return sum(one.shows(option) for one in shown)
 
 
-def _pitch(moments: Iterable[Moment]) -> float:
+def _pitch(moments: Iterable[PerceivedMoment]) -> float:
     """The middle one; not a number if there is none."""
     found = [one.hertz for one in moments if one.hertz is not None]
     return statistics.median(found) if found else math.nan

@@ -10,9 +10,10 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.notify import visible
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
     import altair
@@ -22,7 +23,7 @@ WIDE, NARROW = 700, 190  # pixels of a chart's plot, without the names beside it
 SERIES = tuple(f"var(--s{n})" for n in range(1, 5))  # colours that both settings have
 
 
-def filled(template: Path, **values: Any) -> str:
+def filled(template: Path, **values: object) -> str:
     """A page from a template, which may extend base.html; every text in it is escaped.
 
     A value that the template lacks is a bug and raises.
@@ -34,7 +35,7 @@ def filled(template: Path, **values: Any) -> str:
     return env.get_template(template.name).render(values)
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     """A text as it may stand in a page; what a template puts there as it is stays so."""
     return visible(value) if type(value) is str else value
 
@@ -63,7 +64,7 @@ def picture(draw: Callable[[int], altair.TopLevelMixin], about: str) -> Markup:
     return drawn
 
 
-def _drawable(value: Any) -> Any:
+def _drawable(value: Json) -> Json:
     """The same with all its texts visible: a control character in one would end the process."""
     if isinstance(value, dict):
         return {key: _drawable(one) for key, one in value.items()}
@@ -77,7 +78,7 @@ def named(names: Sequence[str]) -> str:
     return f"{json.dumps([*map(visible, names)])}[datum.value]"
 
 
-_CONFIG: dict[str, Any] = {
+_CONFIG: JsonObject = {
     "background": "transparent",
     "font": "sans-serif",
     "view": {"stroke": None},

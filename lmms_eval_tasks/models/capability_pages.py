@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from lmms_eval_tasks.context import Interface
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.models.class_table import Class, class_of, table
+from lmms_eval_tasks.models.model_capabilities import Class, class_of, table
 
 PAPERS_FRAMES = 32  # MAIA's, and what most papers give
 FRAMES = f"{PAPERS_FRAMES} frames"

@@ -7,18 +7,27 @@ question, its video or one of its pictures is none of these. `scripted` sees the
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import importlib
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models.host_types import Doc
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.released_files import read_text
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# A request's texts and media in their order, files as paths.
+Contents: TypeAlias = "Sequence[str | Path | Image]"
 
 UNKNOWN = "I do not know"
 LETTERS = "ABCDEFGH"
@@ -32,15 +41,8 @@ UNREADABLE_SHARE = 0.05
 # were drawn alone, 0.7 ** 8 = 6 % of pools would be right, and a small run would see none.
 WHOLE_POOL_SHARE = 0.50
 
-# A field that only one benchmark's docs have -> the module whose `known(doc)` has the replies to
-# them, which are neither a letter nor a reference.
-SAMPLES: dict[str, str] = {
-    "kind": "lmms_eval_tasks.haven.sample",
-    "candidate": "lmms_eval_tasks.cvrr_es.sample",
-}
 
-
-class Known(NamedTuple):
+class KnownReplies(NamedTuple):
     """Replies to a doc whose worth is known."""
 
     item: str  # what the worth of a scripted reply is drawn by
@@ -56,8 +58,8 @@ class Chance(NamedTuple):
 
     what: str
     tasks: Sequence[str]
-    value: Callable[[Mapping[str, Any]], float]
-    expected: Callable[[Mapping[str, Any]], float]
+    value: Callable[[Mapping[str, Json]], float]
+    expected: Callable[[Mapping[str, Json]], float]
 
 
 class Played(NamedTuple):
@@ -69,44 +71,51 @@ class Played(NamedTuple):
     headline: tuple[str, str]  # task or group and metric that the last screen shows
 
 
-def known(doc: Mapping[str, Any]) -> Known:
-    """Replies to a doc.
+@functools.cache
+def _known_of(task: str) -> Callable[[Doc], KnownReplies] | None:
+    """The function `known` in the sample of a task's benchmark; None without one."""
+    name = registry.of_task_name(task) if task else None
+    if name is None or not registry.has_part(name, "sample"):
+        return None
+    return getattr(registry.part(name, "sample"), "known", None)
+
+
+def known(doc: Doc) -> KnownReplies:
+    """Replies to a doc: those of its benchmark's `sample.known(doc)`, or a letter or a reference.
 
     The same item in another input mode or length is drawn anew, so that tasks that differ in these
     differ in score.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
-            no reference makes nothing right. `question_id` (a pool), `mode` and `length` are
-            optional. Or what the module in SAMPLES asks for.
+            no reference makes nothing right. `task`, `question_id` (a pool), `mode` and `length`
+            are optional. Or what the benchmark's own function asks for.
 
     Raises:
         TasksError: a field is missing or of another form.
     """
-    own = next((module for field, module in SAMPLES.items() if field in doc), None)
-    if own is not None:
-        found: Known = importlib.import_module(own).known(doc)
-        return found
+    if (of_benchmark := _known_of(doc.get("task", ""))) is not None:
+        return of_benchmark(doc)
     try:
         given = [str(doc[name]) for name in ("mode", "length") if name in doc]
         item = "/".join([str(doc["id"]), *given])
         if not doc.get("options"):
             wrong = str(doc.get("lure") or UNKNOWN)
             right = next((str(one) for one in doc["references"]), wrong)
-            return Known(item, right, wrong, "", [right, wrong])
+            return KnownReplies(item, right, wrong, "", [right, wrong])
         pool = "/".join([str(doc["question_id"]), *given]) if "question_id" in doc else None
         letters, answer = LETTERS[: len(doc["options"])], doc["answer"]
     except (KeyError, TypeError) as error:
         raise TasksError(
-            f"players need docs with id and options, answer or references: {error!r}"
+            f"fake models need docs with id and options, answer or references: {error!r}"
         ) from None
     if len(letters) < 2 or answer not in [*letters]:
         raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")
     wrong = _draw(letters.replace(answer, ""), "wrong", item)
-    return Known(item, answer, wrong, UNREADABLE, letters, pool)
+    return KnownReplies(item, answer, wrong, UNREADABLE, letters, pool)
 
 
-def scripted(doc: Mapping[str, Any]) -> str:
+def scripted(doc: Doc) -> str:
     """A reply whose worth is known from the doc's id: right, wrong or unreadable.
 
     The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
@@ -127,23 +136,23 @@ def scripted(doc: Mapping[str, Any]) -> str:
 # --- the key --------------------------------------------------------------------------------------
 
 
-def of_messages(messages: Iterable[Mapping[str, Any]]) -> list[Any]:
+def of_messages(messages: Iterable[JsonObject]) -> Contents:
     """A chat request's texts and media in their order; see `fingerprint`."""
     parts = (part for message in messages for part in message["content"])
     return [part["text"] if part["type"] == "text" else _medium(part["url"]) for part in parts]
 
 
-def of_visuals(visuals: Iterable[Any], text: str) -> list[Any]:
+def of_visuals(visuals: Iterable[Image | str], text: str) -> Contents:
     """A simple request's media and text; see `fingerprint`."""
     return [*map(_medium, visuals), text]
 
 
-def _medium(given: Any) -> Any:
+def _medium(given: Image | str) -> Image | Path:
     """A file's path as a Path, so that it is no text."""
     return Path(given.removeprefix("file://")) if isinstance(given, str) else given
 
 
-def fingerprint(parts: Iterable[Any]) -> str:
+def fingerprint(parts: Contents) -> str:
     """Of what a model is handed: texts (str), PIL images by their pixels, Paths by their names."""
     digest = hashlib.sha256()
     for part in parts:
@@ -174,12 +183,12 @@ def load_key(path: str | Path) -> Key:
         raise TasksError(f"key {path}: {expected}") from None
 
 
-def oracle(key: Key, parts: Iterable[Any]) -> str:
+def oracle(key: Key, parts: Contents) -> str:
     """The right reply to a request, or UNKNOWN."""
     return next(iter(key.get(fingerprint(parts), ())), UNKNOWN)
 
 
-def coin(key: Key, parts: Iterable[Any], seed: int) -> str:
+def coin(key: Key, parts: Contents, seed: int) -> str:
     """One of the replies that a coin draws from, by a hash of request and seed, or UNKNOWN."""
     name = fingerprint(parts)
     drawn = key.get(name, ())[1:]
@@ -207,7 +216,7 @@ class _Scored(BaseModel, extra="forbid", strict=True):
     scores: Annotated[dict[str, tuple[_Score, _Score]], Field(min_length=1)]
 
 
-class _Reply(BaseModel, extra="forbid"):
+class _PairReply(BaseModel, extra="forbid"):
     lm_pairs: _Scored
 
 
@@ -236,7 +245,7 @@ def read_lm_pairs(reply: str) -> tuple[str | None, dict[str, list[float]]] | Non
         any other form, or a choice that does not follow from its scores.
     """
     try:
-        read = _Reply.model_validate_json(reply).lm_pairs
+        read = _PairReply.model_validate_json(reply).lm_pairs
     except ValidationError:
         return None
     scores = {model: list(pair) for model, pair in read.scores.items()}

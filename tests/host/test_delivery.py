@@ -21,15 +21,15 @@ from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFe
 from transformers.generation.utils import GenerationMixin
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.host import arrived, plugin
-from lmms_eval_tasks.host.arrived import Expected, Shown
+from lmms_eval_tasks.host import delivery, plugin
+from lmms_eval_tasks.host.delivery import Expected, RequestContent
 from lmms_eval_tasks.report import arrivals
 from tests.checks import table
 from tests.media.media_files import write_video
 
 
 def expected(name: str, text: str, videos: int, pictures: int) -> Expected:
-    return Expected(name, lambda: Shown(text, videos, pictures))
+    return Expected(name, lambda: RequestContent(text, videos, pictures))
 
 
 VIDEO = expected("a", "What happens? Say it.", 1, 0)
@@ -53,7 +53,7 @@ def coded(width: int, height: int, form: str = "PNG") -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def seen(one: arrived.Seen) -> tuple[Any, ...]:
+def seen(one: delivery.DeliveredMedia) -> tuple[Any, ...]:
     return one.frames, one.pictures, one.seconds
 
 
@@ -84,9 +84,9 @@ def test_bodies_of_requests(content: Any, expected: Any) -> None:
     assert found["a"].at == "sent"
 
 
-def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, arrived.Seen]:
+def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, delivery.DeliveredMedia]:
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
-    with arrived.counted(), arrived.watching(asked) as found:
+    with delivery.counted(), delivery.watching(asked) as found:
         for body in bodies:
             client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
     return found
@@ -136,7 +136,7 @@ def step(kind: str, *given: str) -> None:
     """Of a class that is asked: takes the next request, or gives its media to a processor."""
     numbers = [float(one) for one in given if kind != "ask"]
     if kind == "ask":
-        arrived.handed(given[0])
+        delivery.handed(given[0])
     elif kind == "videos":
         frames = [np.zeros((int(one), 3, 56, 56), dtype=np.uint8) for one in numbers]
         Qwen2VLVideoProcessor()(videos=frames, return_tensors="pt")
@@ -176,12 +176,12 @@ def step(kind: str, *given: str) -> None:
     ],
 )
 def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
-    with arrived.counted(), arrived.watching(asked) as found:
+    with delivery.counted(), delivery.watching(asked) as found:
         for one in steps.split(", "):
             step(*one.split())
     assert {name: seen(one) for name, one in found.items()} == expected
     step("pictures", "1")  # nothing is left behind, and nothing is counted outside
-    assert context.current().get(arrived._Watch) is None
+    assert context.current().get(delivery._Watch) is None
 
 
 # A checkpoint's tokens for a picture and a video; patches of 14 pixels, four to a token.
@@ -232,7 +232,7 @@ def given(*rows: str, **more: Any) -> dict[str, Any]:
 )
 def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
     model = SimpleNamespace(config=config)
-    ((kind, rows),) = arrived._generating(model, **told)
+    ((kind, rows),) = delivery._generating(model, **told)
     assert (kind, list(map(tuple, rows))) == ("generate", expected)
 
 
@@ -247,20 +247,20 @@ def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
     ],
 )
 def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
-    with arrived.watching([VIDEO, OTHER]) as found:
+    with delivery.watching([VIDEO, OTHER]) as found:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
-        watch = context.current().get(arrived._Watch)
+        watch = context.current().get(delivery._Watch)
         assert watch is not None
-        watch.note([*events, ("generate", [arrived.Row(*row) for row in rows])])
+        watch.note([*events, ("generate", [delivery.PromptRow(*row) for row in rows])])
     counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in found.items()}
     assert counts == expected
 
 
 def test_unknown_sizes_and_tokens_are_no_fields_of_an_item() -> None:
     plain = {"at": "sent", "frames": 0, "distinct": None, "pictures": 0, "seconds": 0.0}
-    assert arrived.Seen("sent").told() == plain
+    assert delivery.DeliveredMedia("sent").told() == plain
     more = {"sizes": [[4, 2]], "visual_tokens": 3, "prompt_tokens": 5}
-    whole = arrived.Seen("sent", sizes=((4, 2),), visual_tokens=3, prompt_tokens=5)
+    whole = delivery.DeliveredMedia("sent", sizes=((4, 2),), visual_tokens=3, prompt_tokens=5)
     assert whole.told() == plain | more
 
 
@@ -269,7 +269,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
     path = write_video(tmp_path / "v.mp4", 16)
 
     def counted(indices: list[int], frames: int = 0, reads: bool = True) -> Any:
-        with arrived.counted(), arrived.watching([VIDEO], reads=reads) as found:
+        with delivery.counted(), delivery.watching([VIDEO], reads=reads) as found:
             step("ask", "a")
             reader = decord.VideoReader(str(path))
             reader.get_batch(indices)
@@ -288,7 +288,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
 
 def test_an_engine_that_calls_a_processor_for_some_of_its_media() -> None:
     """And keeps what it made of the others: nothing is said, since no `generate` follows."""
-    with arrived.counted(), arrived.watching([VIDEO, OTHER]) as found:
+    with delivery.counted(), delivery.watching([VIDEO, OTHER]) as found:
         for one in ("ask a", "videos 8", "ask b", "sound 1"):
             step(*one.split())
     assert found == {}

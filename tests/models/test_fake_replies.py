@@ -12,7 +12,7 @@ from PIL import Image
 
 from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players, witness
+from lmms_eval_tasks.models import fake_replies, perception_probe
 from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import before, given, scoring
 from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check, write_key
@@ -24,11 +24,11 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "lm_pairs.json").read_
 
 @table("case", CASES["lm_pairs"])
 def test_read_lm_pairs(case: dict[str, Any]) -> None:
-    read = players.read_lm_pairs(case["reply"])
+    read = fake_replies.read_lm_pairs(case["reply"])
     assert (read[0] if read else "not of that form") == case["choice"]
     scores = {"a/b": [-1.0 / 3, -2.0 / 3], "é": [-1e-17, -7.1]}  # to the last digit
-    assert players.read_lm_pairs(players.lm_pairs_reply(scores)) == ("A", scores)
-    assert players.read_lm_pairs("[" * 100_000) is None
+    assert fake_replies.read_lm_pairs(fake_replies.lm_pairs_reply(scores)) == ("A", scores)
+    assert fake_replies.read_lm_pairs("[" * 100_000) is None
 
 
 # --- by the doc -----------------------------------------------------------------------------------
@@ -39,16 +39,16 @@ def test_scripted_choices() -> None:
         {"id": f"v{n}", "question_id": f"v{n // 8}", "options": ["1", "2"], "answer": "AB"[n % 2]}
         for n in range(4000)
     ]
-    replies = [players.scripted(doc) for doc in docs]
+    replies = [fake_replies.scripted(doc) for doc in docs]
     right = [reply == doc["answer"] for reply, doc in zip(replies, docs, strict=True)]
     assert 0.65 < sum(right) / 4000 < 0.75
-    assert 0.035 < replies.count(players.UNREADABLE) / 4000 < 0.065
-    assert set(replies) == {"A", "B", players.UNREADABLE}
-    assert answers.read_choice(players.UNREADABLE, ["a", "b"]).status == "unparsed"
+    assert 0.035 < replies.count(fake_replies.UNREADABLE) / 4000 < 0.065
+    assert set(replies) == {"A", "B", fake_replies.UNREADABLE}
+    assert answers.read_choice(fake_replies.UNREADABLE, ["a", "b"]).status == "unparsed"
     pools = [all(right[start : start + 8]) for start in range(0, 4000, 8)]
     assert 0.4 < sum(pools) / len(pools) < 0.6
     for change in ({"mode": "v"}, {"mode": "v", "length": "full"}):  # draws anew
-        other = [players.scripted({**doc, **change}) for doc in docs]
+        other = [fake_replies.scripted({**doc, **change}) for doc in docs]
         assert 0.2 < sum(a != b for a, b in zip(replies, other, strict=True)) / 4000 < 0.8
 
 
@@ -56,13 +56,13 @@ def test_scripted_choices() -> None:
     "doc, shares",
     [
         ({"references": ["si", "sì"], "lure": "no"}, {"si": 0.7, "no": 0.25, "": 0.05}),
-        ({"references": ["si"], "lure": None}, {"si": 0.7, players.UNKNOWN: 0.25, "": 0.05}),
-        ({"references": [], "lure": ""}, {players.UNKNOWN: 0.95, "": 0.05}),
+        ({"references": ["si"], "lure": None}, {"si": 0.7, fake_replies.UNKNOWN: 0.25, "": 0.05}),
+        ({"references": [], "lure": ""}, {fake_replies.UNKNOWN: 0.95, "": 0.05}),
     ],
 )
 def test_scripted_answers(doc: dict[str, Any], shares: dict[str, float]) -> None:
     docs = [{**doc, "id": f"v{n}"} for n in range(2000)]
-    found = Counter(map(players.scripted, docs))
+    found = Counter(map(fake_replies.scripted, docs))
     assert {reply: n / 2000 for reply, n in found.items()} == pytest.approx(shares, abs=0.04)
 
 
@@ -78,7 +78,7 @@ def test_scripted_answers(doc: dict[str, Any], shares: dict[str, float]) -> None
     ],
 )
 def test_a_doc_that_lacks_something(lacking: dict[str, Any]) -> None:
-    refused(TasksError, "id|x: answer|lacks a field", players.scripted, {"id": "x", **lacking})
+    refused(TasksError, "id|x: answer|lacks a field", fake_replies.scripted, {"id": "x", **lacking})
 
 
 # --- by what was handed over ----------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
 
     benchmark, played = registry.load(name), sample.module(name).PLAYED
     tasks = [task for task in played.oracle if task in benchmark.tasks]
-    key = players.load_key(write_key(tmp_path / "key.json", tasks))
+    key = fake_replies.load_key(write_key(tmp_path / "key.json", tasks))
     spec = benchmark.criteria() and before.judge_config(benchmark)
     answer = Asker(judges.make(spec)) if spec else None
     numbers, thrown = {}, {}
@@ -111,16 +111,16 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
         made, right, thrown[task] = benchmark.tasks[task], [], []
         for doc in before.docs(benchmark, task):
             parts = made.prompt(doc)
-            chat = players.of_messages(given.messages_of(parts))
-            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
-            reply = players.oracle(key, chat)
-            assert reply == players.oracle(key, simple) != players.UNKNOWN
+            chat = fake_replies.of_messages(given.messages_of(parts))
+            simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            reply = fake_replies.oracle(key, chat)
+            assert reply == fake_replies.oracle(key, simple) != fake_replies.UNKNOWN
             assert (
-                players.oracle(key, chat[:-1])
-                == players.oracle(key, [*chat, "More."])
-                == players.UNKNOWN
+                fake_replies.oracle(key, chat[:-1])
+                == fake_replies.oracle(key, [*chat, "More."])
+                == fake_replies.UNKNOWN
             )
-            for said, items in ((reply, right), (players.coin(key, chat, 0), thrown[task])):
+            for said, items in ((reply, right), (fake_replies.coin(key, chat, 0), thrown[task])):
                 items.append(scoring.scored(made, made.keep(doc), said, answer))
         numbers[task] = measures.numbers(made, right)
     joined = {task: metrics for task, metrics in played.oracle.items() if task in tasks}
@@ -138,19 +138,24 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
 def test_fingerprints_and_files(tmp_path: Path) -> None:
     one, other = Image.new("RGB", (4, 2)), Image.new("RGB", (2, 4))
     shown = [Path("/a/1.mp4"), one, "Perche\u0301  no?"]
-    name = players.fingerprint(shown)
-    assert players.fingerprint([Path("/b/1.mp4"), one, "Perché no?"]) == name
+    name = fake_replies.fingerprint(shown)
+    assert fake_replies.fingerprint([Path("/b/1.mp4"), one, "Perché no?"]) == name
     changed = ([shown[0], other, shown[2]], [one, shown[0], shown[2]], shown[:2], shown[1:])
-    assert name not in map(players.fingerprint, changed)
+    assert name not in map(fake_replies.fingerprint, changed)
     key = {name: ["yes", "a", "b", "c"]}
-    assert (players.oracle(key, shown), players.oracle(key, ["?"])) == ("yes", players.UNKNOWN)
-    assert {players.coin(key, shown, seed) for seed in range(50)} == {"a", "b", "c"}
-    assert players.coin(key, ["?"], 0) == players.UNKNOWN
+    assert (fake_replies.oracle(key, shown), fake_replies.oracle(key, ["?"])) == (
+        "yes",
+        fake_replies.UNKNOWN,
+    )
+    assert {fake_replies.coin(key, shown, seed) for seed in range(50)} == {"a", "b", "c"}
+    assert fake_replies.coin(key, ["?"], 0) == fake_replies.UNKNOWN
     file = tmp_path / "key.json"
     for content in ("{", '"x"', "[1]", '{"a": [1]}', '{"a": 1}'):
         file.write_text(content, encoding="utf-8")
-        refused(TasksError, r"key .*key\.json: expected a JSON object", players.load_key, file)
-    refused(TasksError, r"nowhere\.json: No such file", players.load_key, tmp_path / "nowhere.json")
+        refused(TasksError, r"key .*key\.json: expected a JSON object", fake_replies.load_key, file)
+    refused(
+        TasksError, r"nowhere\.json: No such file", fake_replies.load_key, tmp_path / "nowhere.json"
+    )
 
 
 # --- the witness ----------------------------------------------------------------------------------
@@ -164,12 +169,16 @@ def test_the_witness_knows_what_reached_it() -> None:
         made, right = benchmark.tasks[task], []
         for doc in before.docs(benchmark, task):
             parts = made.prompt(doc)
-            chat = players.of_messages(given.messages_of(parts))
-            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
-            assert witness.reply(chat) == witness.reply(simple)
-            right.append(witness.reply(chat) == doc["answer"])
+            chat = fake_replies.of_messages(given.messages_of(parts))
+            simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            assert perception_probe.reply(chat) == perception_probe.reply(simple)
+            right.append(perception_probe.reply(chat) == doc["answer"])
             if task == "maverix_av":  # deaf or blind it is as good as without
-                assert set(witness.heard(chat[0])) == set() == set(witness.seen(chat[1]))
+                assert (
+                    set(perception_probe.heard(chat[0]))
+                    == set()
+                    == set(perception_probe.seen(chat[1]))
+                )
         assert witness_check(task, sure, sum(right) / len(right), len(right)).good, task
     assert not witness_check("maverix_av", 17, 0.8, 20).good
     assert not witness_check("maverix_s", 0, 0.9, 20).good

@@ -1,0 +1,82 @@
+"""Types of what lmms-eval hands over, as far as something here reads or calls it; it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+Doc: TypeAlias = Mapping[str, Any]  # as a task's `process_docs` made it, in plain types
+Arguments: TypeAlias = dict[str, Any]  # of `simple_evaluate`, by name
+Results: TypeAlias = dict[str, Any]  # of a run, as lmms-eval writes them to the results file
+Function: TypeAlias = Callable[..., Any]  # of a library, called as it was meant to be
+
+
+class TokenCounts(Protocol):
+    """Tokens of one request, where the model's class or its server counts them."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+# A picture or sound of a request: a file's path, a PIL picture, or samples with their rate.
+Medium: TypeAlias = object
+# What a model's class returns for one request: a text, a `GenerationResult`, or nothing.
+Reply: TypeAlias = object
+
+
+class ModelRequest(Protocol):
+    """`Instance`: one request to a model's `generate_until`.
+
+    `args` end with the doc's number, task and split. Before these, simple classes get the text, the
+    generation arguments and `doc_to_visual`; chat classes the text, `doc_to_messages` and the
+    generation arguments.
+    """
+
+    args: tuple[Any, ...]
+    task_name: str
+    doc: object
+
+
+class ModelInstance(Protocol):
+    """`lmms`: a model's class, built. Only some have a `client` or a `modality`."""
+
+    task_dict: Mapping[str, Mapping[str, Sequence[Doc]]]
+    generate_until: Callable[[list[ModelRequest]], list[Reply]]
+    client: object
+    modality: str
+
+
+class Tokenizer(Protocol):
+    """A tokenizer or processor of transformers."""
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> Sequence[int]:
+        """Return the tokens of a text."""
+
+    def apply_chat_template(
+        self, turns: Sequence[Mapping[str, object]], *, tokenize: bool, add_generation_prompt: bool
+    ) -> str:
+        """Return the prompt of a conversation."""
+
+
+class TaskManager(Protocol):
+    """`TaskManager`: which tasks and groups there are, and their files."""
+
+    include_path: object
+    task_index: dict[str, dict[str, Any]]
+    all_tasks: list[str]
+    all_groups: list[str]
+    all_subtasks: list[str]
+
+    def initialize_tasks(
+        self, *, include_path: Sequence[str], include_defaults: bool
+    ) -> Mapping[str, dict[str, Any]]:
+        """Return the entries of `task_index` of the files in some folders."""
+
+
+class CommandArguments(Protocol):
+    """The options of `lmms_eval`, as its argument parser has them."""
+
+    tasks: str | None
+    include_path: object
+    output_path: str | None
+    log_samples: bool
