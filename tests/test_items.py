@@ -23,11 +23,11 @@ from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import Judge
 from lmms_eval_tasks.maia.items import OevqaItem, PairItem
 from lmms_eval_tasks.maverix.items import ChoiceItem, OpenItem
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.runs import rescore, scoring
-from lmms_eval_tasks.utils.saved_runs import Run
+from lmms_eval_tasks.utils.saved_runs import SavedRun
 from tests.checks import refused, table
 
 ITEMS = (PairItem, OevqaItem, ChoiceItem, OpenItem, RecapItem, HavenItem, CvrrItem, RatingItem)
@@ -72,7 +72,7 @@ def docs_of(benchmark: Benchmark, task: Task) -> list[Mapping[str, Any]]:
 def replies_to(task: Task, doc: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", task.stand_in(doc, 0), "I cannot help with that.", '{"lm_pairs": 1}')
     with suppress(TasksError):
-        known = players.known(doc)
+        known = fake_replies.known(doc)
         yield from (known.right, known.wrong, known.unreadable)
 
 
@@ -121,7 +121,9 @@ def test_a_saved_item_that_lacks_a_field_is_named(
         for field in {*task.kept, task.cluster} - {"id"}:
             without = {key: one for key, one in items[1].items() if key != field}
             samples = [{"doc_id": n, "failed": one} for n, one in enumerate([items[0], without])]
-            run = Run(task.name, Path(f"out/1_samples_{task.name}.jsonl"), samples, "m (x)", {})
+            run = SavedRun(
+                task.name, Path(f"out/1_samples_{task.name}.jsonl"), samples, "m (x)", {}
+            )
             told = rf"^{run.file}: {re.escape(items[1]['id'])} has no `{field}`; take its line out"
             refused(DataError, told, rescore.rescore_saved, benchmark, [run], None)
             without[field] = None  # as some fields of earlier versions
