@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, cast
@@ -32,8 +32,9 @@ from lmms_eval_tasks.media import sources
 from lmms_eval_tasks.media.sources import CheckedSource, Source
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 from lmms_eval_tasks.utils.metrics.aggregate import GradedItem, Outcome
+from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 from lmms_eval_tasks.utils.released_files import DataStatus, Release
 
 if TYPE_CHECKING:
@@ -596,6 +597,33 @@ def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
     plain, *others = (replace(one, of=of_pools(one.of)) for one in accuracies(name))
     shown, units = ("id", "status", "right"), of_pools(aggregate.rights)
     return [replace(plain, shown=shown, mean="", units=units), *others]
+
+
+def rating_metrics(
+    name: str,
+    rated: Callable[[Sequence[S]], Sequence[DimensionRating]],
+    asked: Callable[[Sequence[S]], Sized] | None = None,
+) -> list[Metric[S]]:
+    """A judge's ratings: the mean of those that count, how many failed, and the share that counts.
+
+    Args:
+        rated: the ratings of some items.
+        asked: what should have one, if that is more than those.
+    """
+    wanted = asked or rated
+
+    def failed(items: Sequence[S]) -> int:
+        return len(wanted(items)) - len(rating_means.values(rated(items)))
+
+    def coverage(items: Sequence[S]) -> float | None:
+        number = len(wanted(items))
+        return (number - failed(items)) / number if number else None
+
+    return [
+        Metric(f"{name}_valid", lambda items: rating_means.mean_valid(rated(items))),
+        Metric(f"{name}_failed", failed, better=False),
+        Metric(f"{name}_coverage", coverage),
+    ]
 
 
 def refusals(

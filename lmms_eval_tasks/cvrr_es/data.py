@@ -212,7 +212,7 @@ def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def describe(loaded: LoadedData | None) -> tuple[dict[str, Any], list[Condition]]:
+def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
     """Candidates, shown ratings and frames for the results, and their conditions."""
     section: dict[str, Any] = {"model": running_model()}
     conditions: list[Condition] = []
@@ -256,7 +256,7 @@ def _of_mixture(one: JudgeTask) -> Iterator[str]:
         )
 
 
-def _of_judges(found: CvrrData) -> dict[str, Any]:
+def _of_judges(found: CvrrData) -> dict[str, object]:
     """Candidates, the ratings that may be shown, and whose the mixture shows."""
     told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
     for one in found.candidates:

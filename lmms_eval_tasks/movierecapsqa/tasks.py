@@ -73,11 +73,6 @@ task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 _READ = tuple(name for name in KeptRecap.__annotations__ if name not in ("aligned", "shown"))
 
 
-def keep(doc: RecapDoc) -> KeptRecap:
-    """The fields for the log: all that `rescore` needs."""
-    return select_fields(doc, KeptRecap)
-
-
 def handed(doc: RecapDoc) -> dict[str, object]:
     """What was handed over (clips.log, or the kind none), and whether it came with dialogue."""
     condition = data.CONDITIONS[doc["condition"]]
@@ -164,7 +159,7 @@ class MovieRecapsQA(Benchmark):
         name: Task(
             name,
             prompt,
-            keep,
+            functools.partial(select_fields, kind=KeptRecap),
             score,
             metrics.METRICS,
             identity=(
