@@ -22,7 +22,7 @@ from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import Judge
 from lmms_eval_tasks.maia.items import OevqaItem, PairItem
 from lmms_eval_tasks.maverix.items import ChoiceItem, OpenItem
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.runs import scoring
@@ -67,7 +67,7 @@ def docs_of(benchmark: Benchmark, task: Task) -> list[Mapping[str, Any]]:
 def replies_to(task: Task, doc: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", task.stand_in(doc, 0), "I cannot help with that.", '{"lm_pairs": 1}')
     with suppress(TasksError):
-        known = players.known(doc)
+        known = fake_replies.known(doc)
         yield from (known.right, known.wrong, known.unreadable)
 
 
