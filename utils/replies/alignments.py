@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.replies import answers, reply_text
+from lmms_eval_tasks.utils.replies import denials, reply_text
 from lmms_eval_tasks.utils.replies.number_statements import (
     ALONE,
     LABEL,
@@ -166,7 +166,7 @@ def _clips(text: str, n_clips: int) -> ClipList | None:
         return None
     before, after = body[: match.start()], body[match.end() :]
     others = _CLIP_NUMBER.search(before) or _CLIP_NUMBER.search(after)
-    if others or answers.is_denied(before, after) or guard("something else behind").match(after):
+    if others or denials.is_denied(before, after) or guard("something else behind").match(after):
         return None
     clips: list[int] = []
     for start, end in _RANGE.findall(match[0]):

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.replies import answers, forms, reply_text
+from lmms_eval_tasks.utils.replies import denials, forms, reply_text
 from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
 
 Violations = dict[str, int]
@@ -86,10 +86,10 @@ def placed(text: str, start: int, end: int, asked: str, *, bare: bool) -> Statem
         asked: "order" or "frames".
         bare: its numbers have no name, so that their announcement has to say what they are.
     """
-    before, after = text[max(0, start - LEAD) : start], text[end : end + answers.BEFORE]
+    before, after = text[max(0, start - LEAD) : start], text[end : end + denials.BEFORE]
     lead = _lead(before)
     named = guard(f"{asked} label").search(lead)
-    if answers.is_denied(before, after) or guard("something else behind").match(after):
+    if denials.is_denied(before, after) or guard("something else behind").match(after):
         return None
     if guard("supposed" if named else "something else").search(lead):
         return None

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.replies import answers, reply_text
+from lmms_eval_tasks.utils.replies import denials, reply_text
 from lmms_eval_tasks.utils.replies.number_statements import (
     ALONE,
     LEAD,
@@ -155,11 +155,11 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
     for pattern in (grammar.chain, grammar.list, grammar.rows):
         for match in pattern.finditer(text):
             start, end = match.span()
-            before, after = text[max(0, start - LEAD) : start], text[end : end + answers.BEFORE]
+            before, after = text[max(0, start - LEAD) : start], text[end : end + denials.BEFORE]
             chain, numbers = pattern is grammar.chain, grammar.numbers(match)
             if comment := re.search(r" ?\([^()\d]*\)\Z", match[0]):  # it may be on all units
                 end -= len(comment[0])
-                after = text[end : end + answers.BEFORE]
+                after = text[end : end + denials.BEFORE]
             if chain and (grammar.tied_before.search(before) or grammar.tied_after.match(after)):
                 continue
             # Bare numbers in a sentence are arithmetic: they have to stand on their own.
