@@ -194,7 +194,7 @@ def _unflagged(packet: Packet) -> Packet:
 
 @lru_cache(maxsize=1024)
 def _joins(path: str, size: int, changed: int) -> frozenset[int] | None:  # noqa: ARG001 - its state
-    """The packets of `JoinedContainer.whole` of a file whose clock steps back, as of two broadcasts.
+    """The packets of `JoinedContainer.whole` of a file whose clock steps back (two broadcasts).
 
     None of any other. All packets are read, of formats that allow it: MPEG-TS and its kin.
     """
