@@ -10,7 +10,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.host import delivery
+from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.runs import before
 from tests.checks import refused
 from tests.haven.docs import doc
