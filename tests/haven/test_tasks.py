@@ -9,7 +9,7 @@ import pytest
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.host import delivery
+from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.runs import before
 from tests.haven.docs import doc
 from tests.haven.scored import (
