@@ -27,7 +27,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
-    from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
+    from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, CvrrRelease
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
 ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
@@ -50,7 +50,7 @@ class ReferenceRating(BaseModel):
 class AnswerToRate(NamedTuple):
     """One candidate's answer to rate, and what it is rated by."""
 
-    of: Question
+    of: CvrrQuestion
     candidate: str  # who answered; never shown
     answer: str  # as it stands, even if it is empty
     empty: bool  # it holds no letter, digit or symbol
