@@ -1,4 +1,4 @@
-"""What a benchmark is. Read this file first: the types are the architecture.
+"""The protocol of a benchmark. Read this file first: the types are the architecture.
 
     released files -> look -> docs -> prompt -> host -> model -> reply -> score <-> judge -> item
     items -> metrics -> numbers -> tables
@@ -95,7 +95,7 @@ class Part(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What has to be made of a video before a doc can be shown."""
+    """A clip or pictures that have to be made of a video before a doc can be shown."""
 
     name: str  # what is left out if it cannot be made: a question, a segment, a video
     window: tuple[Any, ...]  # docs with the same window share what is made
@@ -133,7 +133,7 @@ class Metric(Generic[I]):
 
     @property
     def has_interval(self) -> bool:
-        """Of those that have none, some take minutes to compute once."""
+        """Return whether it has an interval: some that have none take minutes to compute once."""
         return self.sure or self.shown is not None or self.units is not None
 
     def own(self, items: Sequence[I]) -> Sequence[I]:
@@ -356,7 +356,7 @@ class Benchmark:
         raise NotImplementedError
 
     def cut(self, doc: Doc) -> Cut | None:  # noqa: ARG002
-        """What has to be made before the model is loaded; None where the doc needs nothing."""
+        """Return what has to be made before the model is loaded; None where the doc needs nothing."""
         return None
 
     def data_notes(self, release: Any) -> list[str]:  # noqa: ARG002
@@ -434,7 +434,7 @@ class Benchmark:
         return {}
 
     def criteria(self) -> Sequence[Criterion]:
-        """What its judge is asked now, for the check before a run."""
+        """The criteria that its judge is asked now, for the check before a run."""
         return ()
 
     def judge_prompt(self) -> Prompt | None:
@@ -455,7 +455,7 @@ class Benchmark:
         return judge
 
     def judge_notes(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
-        """What the results tell of the judge beside its settings and prompt, or in their place."""
+        """Facts about the judge for the results, beside its settings and prompt or in their place."""
         return {}
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
@@ -474,7 +474,7 @@ class Benchmark:
         return None
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:
-        """What else can be checked before a model is built.
+        """Check what else can be checked before a model is built.
 
         Raises:
             TasksError: what is wrong, and what to do.
@@ -544,7 +544,7 @@ class Benchmark:
         return items
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
-        """What to tell of a model's saved runs together; an item has `id` and `status` here."""
+        """Lines about a model's saved runs together; an item has `id` and `status` here."""
         return ()
 
 
@@ -629,7 +629,7 @@ def rating_metrics(
 def refusals(
     count: str, headline: Mapping[str, Callable[[Sequence[S]], float | None]]
 ) -> list[Metric[S]]:
-    """What a reader may want to know of judged answers that look like refusals.
+    """The number of judged answers that look like refusals, and headline numbers with them wrong.
 
     Args:
         count: name of their number.

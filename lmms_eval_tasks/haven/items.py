@@ -1,4 +1,4 @@
-"""What HAVEN's docs and items hold: a video with what a task shows of it and asks.
+"""Types of HAVEN's docs and items: a video with what a task shows of it and asks.
 
 Frames, shots and sentences are numbers, from 1 on.
 """
@@ -38,7 +38,7 @@ class HavenVideo(TypedDict):
 
 
 class HavenRow(TypedDict):
-    """What docs of a video are made from; it has all that the release says of it."""
+    """The row of a video that docs are made from; it has all that the release says of the video."""
 
     id: ReadOnly[str]
     source: ReadOnly[str]
@@ -69,14 +69,14 @@ class HavenDoc(HavenVideo):
 
 
 class Sometimes(TypedDict, total=False):
-    """What the log has of some docs."""
+    """Fields that only some docs have in the log."""
 
     tagged: ReadOnly[str]  # the reference where it is the text with tags of shots
     at_limit: ReadOnly[bool]  # the reply may have been cut by its limit of tokens
 
 
 class KeptHaven(HavenVideo, Sometimes):
-    """What the log keeps of a doc.
+    """A doc in the log.
 
     The release's digest is `release`, not `data`: runs of other releases are joined over the videos
     whose record is the same.
@@ -89,7 +89,7 @@ class KeptHaven(HavenVideo, Sometimes):
 
 
 class Reading(TypedDict, total=False):
-    """What could be read of a reply, and its scores; what only some kinds have is empty."""
+    """The parts of a reply that could be read, and their scores; empty where a kind has none."""
 
     parts: ReadOnly[Mapping[str, str]]  # part of the reply -> its status
     violations: ReadOnly[Mapping[str, int]]  # kind -> how often
@@ -107,7 +107,7 @@ class Reading(TypedDict, total=False):
 
 
 class HavenScore(Reading, Scored):
-    """What a reply is worth."""
+    """Readings and scores of a reply."""
 
     geval: ReadOnly[TextRating | None]  # 1 to 5; None where no summary is asked for
 
