@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, cast
 
-from typing_extensions import NotRequired, ReadOnly, TypedDict, TypeVar
+from typing_extensions import NotRequired, ReadOnly, TypeVar
 
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
@@ -50,7 +50,8 @@ Items = Sequence[Item]
 Fields = Mapping[str, object]
 Units = Mapping[str, tuple[str, float]]  # what a number is the mean of: id -> cluster and value
 
-# A task or metric of more general items serves for special ones: contravariant.
+# A doc, the fields of it that the log keeps, and an item. D and I are contravariant: a metric of
+# items with few fields serves for items with more.
 D = TypeVar("D", bound=Fields, contravariant=True, default=Any)  # noqa: PLC0105
 K = TypeVar("K", bound=Fields, default=Any)
 I = TypeVar("I", bound=Fields, contravariant=True, default=Any)  # noqa: E741, PLC0105
@@ -64,18 +65,10 @@ NAMED = 20  # records of one line about what is left out
 REBUILT = 12  # hex digits of it that can be made from the item's other fields
 
 
-class KeptDoc(TypedDict):
-    """The fields that the log keeps of every doc: those of `Task.keep`, and then a run's own."""
-
-    id: ReadOnly[str]  # depends on the data alone
-    video: ReadOnly[str]  # which items belong together (`Task.cluster`)
-    asked_hash: NotRequired[ReadOnly[str]]  # of what was asked; older runs have none
-    at_limit: NotRequired[ReadOnly[bool]]  # the reply is as long as its limit of tokens
-
-
 class Scored(Outcome):
-    """The fields that every scoring returns (`Task.score`), and what is added to them."""
+    """The fields that every scoring returns (`Task.score`), and those that a run adds to an item."""
 
+    asked_hash: NotRequired[ReadOnly[str]]  # of what was asked (`Task.hash_of`)
     reply: NotRequired[ReadOnly[str]]  # the model's text
     refused: NotRequired[ReadOnly[bool]]  # a judged reply that looks like a refusal
     verdicts: NotRequired[ReadOnly[Mapping[str, Mapping[str, Any]]]]  # by the name of the ask
@@ -356,7 +349,7 @@ class Benchmark:
         raise NotImplementedError
 
     def cut(self, doc: Doc) -> Cut | None:  # noqa: ARG002
-        """Return what has to be made before the model is loaded; None where the doc needs nothing."""
+        """The media to make before the model is loaded; None where the doc needs none."""
         return None
 
     def data_notes(self, release: Any) -> list[str]:  # noqa: ARG002
@@ -455,7 +448,7 @@ class Benchmark:
         return judge
 
     def judge_notes(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
-        """Facts about the judge for the results, beside its settings and prompt or in their place."""
+        """Facts on the judge for the results, beside its settings and prompt or in their place."""
         return {}
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
