@@ -66,7 +66,7 @@ REBUILT = 12  # hex digits of it that can be made from the item's other fields
 
 
 class Scored(Outcome):
-    """The fields that every scoring returns (`Task.score`), and those that a run adds to an item."""
+    """The fields that every scoring returns (`Task.score`), and those that a run adds to them."""
 
     asked_hash: NotRequired[ReadOnly[str]]  # of what was asked (`Task.hash_of`)
     reply: NotRequired[ReadOnly[str]]  # the model's text
