@@ -95,7 +95,7 @@ class Cut(NamedTuple):
     make: Callable[[], object]  # makes it, or finds it; a MediaError says why it cannot
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """The numbers of one task or group, for tables."""
 
     task: str
@@ -510,7 +510,7 @@ class Benchmark:
         names = {"task": "{task} {given}"}
         return {**board, "layouts": [{"title": self.title, "names": names, "columns": columns}]}
 
-    def tables(self, rows: Sequence[Row]) -> Sequence[RenderableType]:
+    def tables(self, rows: Sequence[TableRow]) -> Sequence[RenderableType]:
         """The paper's tables (rich renderables); those without a number are left out.
 
         The first ones are the headline; the others are splits (`--tables all`).
@@ -519,7 +519,7 @@ class Benchmark:
 
         return layouts.tables(self.board(), self.table_rows(rows))
 
-    def table_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def table_rows(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
         """The rows with what else `board`'s layouts name: numbers that follow from several rows."""
         return rows
 

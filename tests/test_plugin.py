@@ -18,10 +18,10 @@ from PIL import Image
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import discovery
-from lmms_eval_tasks.host.endpoints import right_media
 from lmms_eval_tasks.host.evaluation import _score_side_by_side
 from lmms_eval_tasks.host.model_class import interface_of
 from lmms_eval_tasks.host.plugin import guarded
+from lmms_eval_tasks.host.requests.endpoints import right_media
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.report import provenance
 from tests.checks import refused, table

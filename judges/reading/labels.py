@@ -14,7 +14,7 @@ from itertools import islice
 
 from lmms_eval_tasks.judges.reading.doubts import guard, is_doubted
 from lmms_eval_tasks.judges.reading.objects import UnreadableError, squashed, unfenced
-from lmms_eval_tasks.utils.replies import answers, forms
+from lmms_eval_tasks.utils.replies import denials, forms
 
 _MAX_LABELS = 100  # in one reply; bounds the work
 
@@ -163,5 +163,5 @@ def _is_against(text: str, place: re.Match[str], *, same: bool) -> bool:
         return False
     is_noun = re.match(r"['\"*_`]* \w", after) and guard("attribute").search(before)
     return (
-        not (is_noun or guard("to be").search(before)) and answers.is_denied(before, after) == same
+        not (is_noun or guard("to be").search(before)) and denials.is_denied(before, after) == same
     )

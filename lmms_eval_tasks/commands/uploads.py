@@ -18,7 +18,8 @@ from PIL import Image
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, LoadedData, Part
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.host import endpoints, model_class
+from lmms_eval_tasks.host import model_class
+from lmms_eval_tasks.host.requests import endpoints
 from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.models.plan import FRAMES, whole

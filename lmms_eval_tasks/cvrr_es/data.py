@@ -17,7 +17,7 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.items import CvrrDoc, RatingDoc
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
-from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
+from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, CvrrRelease
 from lmms_eval_tasks.cvrr_es.settings import (
     CVRR_CANDIDATES,
     CVRR_NAME,
@@ -119,7 +119,7 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
     return CvrrData(found, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
 
 
-def _asks(task: str, one: Question) -> bool:
+def _asks(task: str, one: CvrrQuestion) -> bool:
     return task in JUDGE_TASKS or dimension_of(task) == one.dimension
 
 

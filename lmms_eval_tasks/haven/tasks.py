@@ -47,7 +47,7 @@ from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
-from lmms_eval_tasks.utils.replies import numbered, reasoning, summaries
+from lmms_eval_tasks.utils.replies import alignments, orders, reasoning, summaries
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
@@ -231,7 +231,7 @@ def _saliency(doc: KeptHaven, reply: str) -> Reading:
 
 def _order(doc: KeptHaven, reply: str, truth: list[float], unit: str) -> Reading:
     n = len(truth)
-    read = numbered.read_order(reply, n, unit, at_limit=doc.get("at_limit", False))
+    read = orders.read_order(reply, n, unit, at_limit=doc.get("at_limit", False))
     identity = selections.identity(truth)
     found = selections.correlations(selections.predicted_ranks(read.units, n), truth)
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
@@ -239,7 +239,7 @@ def _order(doc: KeptHaven, reply: str, truth: list[float], unit: str) -> Reading
         worth = dict.fromkeys(ORDER)
     elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (docs/metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
-    theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
+    theirs = orders.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
     return {
         "parts": {"reply": read.status},
@@ -256,7 +256,7 @@ def _grounding(doc: KeptHaven, reply: str) -> Reading:
     """Sentences by place shown; clips are the shots, by number."""
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
-    read = numbered.read_alignment(reply, len(true), n, at_limit=doc.get("at_limit", False))
+    read = alignments.read_alignment(reply, len(true), n, at_limit=doc.get("at_limit", False))
     found = selections.aligned(read.sets, true)
     chance = selections.random_clips(true, n)
     every = selections.aligned([range(1, n + 1)] * len(true), true)

@@ -18,7 +18,8 @@ from contextlib import ExitStack, contextmanager
 
 from lmms_eval_tasks import context, sample, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import endpoints, model_class, needs, replies
+from lmms_eval_tasks.host import model_class, needs
+from lmms_eval_tasks.host.requests import endpoints, replies
 from lmms_eval_tasks.models.host_types import Arguments, Function, Results
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import after, before, judging

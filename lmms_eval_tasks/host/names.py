@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks import context, registry, sample, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import delivery, needs
+from lmms_eval_tasks.host import needs
+from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.notify import say

@@ -136,7 +136,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: CommandArguments) -> object:
-        from lmms_eval_tasks.host import kept_replies, replies
+        from lmms_eval_tasks.host.requests import kept_replies, replies
 
         unsaid = {"output_path": None, "tasks": "", "log_samples": False}
         told = {**unsaid, **vars(args)}

@@ -23,7 +23,7 @@ from lmms_eval_tasks.benchmark import (
     LoadedData,
     Part,
     Ran,
-    Row,
+    TableRow,
     Task,
     select_fields,
 )
@@ -348,7 +348,7 @@ class Maverix(Benchmark):
     data_notes = staticmethod(data.notes)
     judge_prompt = staticmethod(judging.prompt)
 
-    def table_rows(self, rows: Sequence[Row]) -> list[Row]:
+    def table_rows(self, rows: Sequence[TableRow]) -> list[TableRow]:
         """With what stands by mode, and with marks of sound that did not arrive."""
         return list(tables.rows(rows))
 

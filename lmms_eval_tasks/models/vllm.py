@@ -54,7 +54,7 @@ _DRAWN = ("top_p", "top_k", "min_p", "seed")
 # What torchrun and accelerate tell a process: an engine that finds it would wait for other ranks.
 _LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
 
-# vLLM's prompt and its SamplingParams, and what media are in it (host/delivery.py).
+# vLLM's prompt and its SamplingParams, and what media are in it (host/requests/delivery.py).
 Prompt: TypeAlias = "tuple[dict[str, object], SamplingParams, JsonObject]"
 # A video's frames and what is known of them, or a sound's samples and their rate.
 Loaded: TypeAlias = "tuple[NDArray[np.uint8] | NDArray[np.float32], Json]"
@@ -118,7 +118,7 @@ class VLLM(HostModel):
             raise TasksError("tasks_vllm needs a newer vLLM: this one has no LLM.enqueue")
         super().__init__(batch_size, device, max_batch_size)
         self.batch_size = IN_FLIGHT if self.batch_size == 1 else self.batch_size
-        # Of calls, one for each request, from so many threads (host/pace.py).
+        # Of calls, one for each request, from so many threads (host/requests/pace.py).
         self.requests_in_flight = min(self.batch_size, MOST)
         self._most_frames = max(0, whole("max_num_frames", max_num_frames))
         parallel = whole("tensor_parallel_size", tensor_parallel_size)
@@ -150,7 +150,7 @@ class VLLM(HostModel):
         if not getattr(self.processor, "chat_template", None):
             raise TasksError(f"{name} has no chat template, with which tasks_vllm writes prompts")
         if enable_thinking is not None:
-            # For whoever asks the processor what the template writes (host/cut_replies.py), too.
+            # For host/requests/cut_replies.py, too, which asks what the template writes.
             self.processor.apply_chat_template = functools.partial(
                 self.processor.apply_chat_template, enable_thinking=enable_thinking
             )
@@ -161,7 +161,7 @@ class VLLM(HostModel):
             self._engine = Engine(lambda: LLM(model=name, tensor_parallel_size=parallel, **engine))
 
     def end_run(self) -> None:
-        """Give the GPUs back: the run that built this model is over (host/replies.py)."""
+        """Give the GPUs back: the run that built this model is over (host/requests/replies.py)."""
         self._engine.end()
 
     def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:

@@ -16,8 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.benchmark import Doc, Items, KnownAnswer, KnownAnswers, LoadedData, Task
-from lmms_eval_tasks.benchmark import Row as TableRow
+from lmms_eval_tasks.benchmark import (
+    Doc,
+    Items,
+    KnownAnswer,
+    KnownAnswers,
+    LoadedData,
+    TableRow,
+    Task,
+)
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.sources import bad_items, check, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema

@@ -92,7 +92,7 @@ def score(doc: KeptRecap, reply: str) -> Scoring[RecapScore]:
 
 def shown(doc: KeptRecap) -> judging.SegmentContext:
     """The segment's facts and dialogue, as far as the judge is shown them."""
-    chosen = data.Options(**doc.get("shown", {}))  # of an older run the default
+    chosen = data.JudgeOptions(**doc.get("shown", {}))  # of an older run the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
     dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
     return judging.SegmentContext(doc["segment"], facts, dialogue)
@@ -105,9 +105,9 @@ def stand_in(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
 
 def told_shown(items: Sequence[RecapItem]) -> list[str]:
     """A line if the judge is shown other things than by default."""
-    chosen = data.Options(**items[0].get("shown", {}))
+    chosen = data.JudgeOptions(**items[0].get("shown", {}))
     told = f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"
-    return [] if chosen == data.Options() else [told]
+    return [] if chosen == data.JudgeOptions() else [told]
 
 
 def opposed(items: Sequence[RecapItem]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Media that reached the model, in words: for a run's first screen, and for its conditions.
 
-Items tell it of each request (`arrived`, counted in host/delivery.py); nothing is told where nobody
-could count.
+Items tell it of each request (`arrived`, counted in host/requests/delivery.py); nothing is told
+where nobody could count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lmms_eval_tasks.utils.json_files import Json
 
 Arrived = Mapping[
     str, Json
-]  # `arrived` of an item: DeliveredMedia.told (host/delivery.py), and `of`
+]  # `arrived` of an item: DeliveredMedia.told (host/requests/delivery.py), and `of`
 
 # Prompts that differ by less, in tokens or as a share, may do so by their chat templates alone.
 _FEW, _SHARE = 8, 0.02

@@ -9,7 +9,7 @@ import pytest
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.host import delivery
+from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.runs import before
 from tests.haven.docs import doc
 from tests.haven.scored import (
@@ -34,7 +34,9 @@ FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.JUDGE, "none")
     # As after a check: docs made by hand are of no data.
-    context.current().own(before._Known)["haven"] = before.CheckedData(LoadedData(None, ""), [])
+    context.current().own(before._CheckedByName)["haven"] = before.CheckedData(
+        LoadedData(None, ""), []
+    )
     no_models(monkeypatch)
 
 

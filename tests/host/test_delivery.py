@@ -21,8 +21,9 @@ from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFe
 from transformers.generation.utils import GenerationMixin
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.host import delivery, plugin
-from lmms_eval_tasks.host.delivery import Expected, RequestContent
+from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.host.requests import delivery
+from lmms_eval_tasks.host.requests.delivery import Expected, RequestContent
 from lmms_eval_tasks.report import arrivals
 from tests.checks import table
 from tests.media.media_files import write_video

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.host.pace import PORTION, SECONDS, Pace, one_bar
+from lmms_eval_tasks.host.requests.pace import PORTION, SECONDS, Pace, one_bar
 from lmms_eval_tasks.models import tiny
 from tests.checks import table
 

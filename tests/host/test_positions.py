@@ -16,8 +16,9 @@ import pytest
 import torch
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.host import model_class, plugin, positions, replies
+from lmms_eval_tasks.host import model_class, plugin, positions
 from lmms_eval_tasks.host.positions import Start
+from lmms_eval_tasks.host.requests import replies
 from lmms_eval_tasks.models import tiny
 from lmms_eval_tasks.utils.conditions import Kind
 from tests.checks import table

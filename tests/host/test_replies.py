@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.host import delivery, plugin, replies
-from lmms_eval_tasks.host.kept_replies import Kept, Unsaved
+from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.host.requests import delivery, replies
+from lmms_eval_tasks.host.requests.kept_replies import Kept, Unsaved
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
 from tests.checks import limits_of, table

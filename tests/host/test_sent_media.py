@@ -20,7 +20,7 @@ from PIL import Image
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import endpoints
+from lmms_eval_tasks.host.requests import endpoints
 from lmms_eval_tasks.models.files import Files
 from tests.checks import refused, table
 from tests.local_endpoint import LocalEndpoint

@@ -143,7 +143,7 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
         write_table(tmp_path / "hub" / "data" / kind / "train-0.parquet", rows[kind])
     assert release.read(tmp_path / "hub").digest == found.version
 
-    def questions(of: release.Release) -> list[release.Question]:
+    def questions(of: release.Release) -> list[release.MaiaQuestion]:
         return [asked for video in of.videos for asked in video.questions]
 
     hub, json_form = release.read(tmp_path / "hub"), release.read(sample_root / "maia")
@@ -184,7 +184,7 @@ def test_letters() -> None:
     """
     eight = [f"text {number}" for number in range(8)]
     for statements in (eight, eight[::-1]):
-        asked = release.Question(
+        asked = release.MaiaQuestion(
             category="Sentiment_A",
             question="Come si sente la persona?",
             answer=eight,

@@ -22,8 +22,9 @@ from PIL import Image
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import MediaError, TasksError
-from lmms_eval_tasks.host import names, plugin, replies
-from lmms_eval_tasks.host.pace import Pace
+from lmms_eval_tasks.host import names, plugin
+from lmms_eval_tasks.host.requests import replies
+from lmms_eval_tasks.host.requests.pace import Pace
 from lmms_eval_tasks.models import files, tiny
 from lmms_eval_tasks.models.vllm import READERS, VLLM, own_gpus, sampling
 from lmms_eval_tasks.report import arrivals

@@ -21,12 +21,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import mp4, sounds, video
+from lmms_eval_tasks.utils.media import containers, mp4, sounds, video
 
 if TYPE_CHECKING:
     from av.audio.frame import AudioFrame
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
+
+    from lmms_eval_tasks.utils.media.containers import Container
 
 T = TypeVar("T")
 _COPIED = ("h264", "hevc", "mpeg4", "vp9", "av1")  # what mp4 holds and readers of mp4 expect
@@ -108,15 +110,15 @@ def head(path: str) -> Head:
         MediaError: no video stream, no frame that can be decoded or that tells its time, or not
             readable at all.
     """
-    with video.open_video(path) as (container, stream):
+    with containers.open_video(path) as (container, stream):
         # Before it may come some that lean on frames before the file's first key frame.
         first = next((one for one in container.decode(stream) if not one.is_corrupt), None)
         if first is None:
             raise MediaError("has a video stream but no frame that can be decoded")
-        if (begins := video.time_stamp(first)) is None:
-            raise MediaError(f"has frames without times; {video.CONVERT}")
+        if (begins := containers.time_stamp(first)) is None:
+            raise MediaError(f"has frames without times; {containers.CONVERT}")
         sounds = bool(container.streams.audio)
-        origin = begins * video.time_base(stream)
+        origin = begins * containers.time_base(stream)
         return Head(origin, first, stream.codec_context.name, sounds)
 
 
@@ -141,7 +143,7 @@ def _from_before(
     path: str,
     first: Head,
     start: Fraction,
-    read: Callable[[video.Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
+    read: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
 ) -> Iterator[tuple[Fraction, T]]:
     """As `frames`, of what `read` decodes; sound is asked for only where there is some."""
     import av
@@ -149,7 +151,7 @@ def _from_before(
     for jump in _JUMPS:
         if jump is not None and jump >= start:
             continue
-        with video.open_video(path) as (container, stream):
+        with containers.open_video(path) as (container, stream):
             if jump is not None:
                 try:
                     _seek(container, stream, first.origin + start - jump)
@@ -164,26 +166,26 @@ def _from_before(
             return
 
 
-def _seek(container: video.Container, stream: VideoStream, seconds: Fraction) -> None:
+def _seek(container: Container, stream: VideoStream, seconds: Fraction) -> None:
     """Jump to a key frame of the picture at or before `seconds` of the file's clock."""
-    container.seek(int(seconds / video.time_base(stream)), stream=stream, backward=True)
+    container.seek(int(seconds / containers.time_base(stream)), stream=stream, backward=True)
 
 
 def _pictures(
-    container: video.Container, stream: VideoStream, first: Head, start: Fraction
+    container: Container, stream: VideoStream, first: Head, start: Fraction
 ) -> Iterator[tuple[Fraction, VideoFrame]]:
     import av
 
     time: Fraction | None = None
-    base = video.time_base(stream)
+    base = containers.time_base(stream)
     try:
         for frame in container.decode(stream):
             if frame.is_corrupt:
                 if time is None:
                     continue  # after a jump into an open group of pictures
                 raise _damaged("picture", start if time is None else time)
-            if (begins := video.time_stamp(frame)) is not None:
-                own = begins * video.time_base(frame) - first.origin
+            if (begins := containers.time_stamp(frame)) is not None:
+                own = begins * containers.time_base(frame) - first.origin
                 if time is not None:
                     video.check_order(time, own)
                     own = max(own, time + base)
@@ -198,11 +200,11 @@ def _pictures(
 
 
 def _sound(
-    container: video.Container, stream: VideoStream, first: Head, start: Fraction
+    container: Container, stream: VideoStream, first: Head, start: Fraction
 ) -> Iterator[tuple[Fraction, AudioFrame]]:
     import av
 
-    audio = video.sound_of(container, stream)
+    audio = containers.sound_of(container, stream)
     if audio is None or audio.codec_context is None:
         raise MediaError("has sound of a kind that this FFmpeg cannot decode")
     time: Fraction | None = None  # when the next frame begins
@@ -221,7 +223,7 @@ def _sound(
                 raise _damaged("sound", at) from error
             for frame in decoded:
                 if frame.pts is not None:
-                    time = frame.pts * video.time_base(frame) - first.origin
+                    time = frame.pts * containers.time_base(frame) - first.origin
                 elif time is None:
                     raise MediaError("has sound that carries no times")
                 yield time, frame
@@ -276,7 +278,7 @@ def encode(
                 yield picture(time - start, frame)
         else:
             begins, last = shown or (Fraction(0), first.frame)
-            length = (last.duration or 0) * video.time_base(last) or length or Fraction(1, 25)
+            length = (last.duration or 0) * containers.time_base(last) or length or Fraction(1, 25)
             file_end = max(begins + length, sound_end or Fraction(0))
             is_late = end is not None and end > file_end + max(length, _ROUNDED)
             if start >= file_end or is_late:

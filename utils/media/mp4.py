@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import video
+from lmms_eval_tasks.utils.media import containers, video
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,7 +157,7 @@ def mux(
 
     table = shown or video.frame_table(picture)
     with ExitStack() as files:
-        container, stream = files.enter_context(video.open_video(picture))
+        container, stream = files.enter_context(containers.open_video(picture))
         if not shown and stream.duration:  # the last packet does not tell its own
             end = (stream.start_time or 0) + stream.duration
             table = replace(table, end=max(table.times[-1] + 1, end))
@@ -178,7 +178,7 @@ def mux(
 
 
 def _picture_packets(
-    container: video.Container, stream: VideoStream, table: video.FrameTable, begin: int
+    container: containers.Container, stream: VideoStream, table: video.FrameTable, begin: int
 ) -> Iterator[Packet]:
     """A picture's packets, each with a decoding time and a duration, until `table.end`.
 
@@ -201,7 +201,7 @@ def _picture_packets(
                 packet_before.dts = packet.dts - before * usual
             for one in waiting:
                 if one.pts is None or one.dts is None:
-                    raise MediaError(f"has frames without times; {video.CONVERT}")
+                    raise MediaError(f"has frames without times; {containers.CONVERT}")
                 one.pts -= begin
                 one.dts -= begin
                 yield one

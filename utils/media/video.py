@@ -10,51 +10,43 @@ Reads the user's files in the child process of worker.py only: a broken one may 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.json_files import strange
+from lmms_eval_tasks.utils.media.containers import (
+    APART,
+    CONVERT,
+    MAX_THREADS,
+    JoinedContainer,
+    open_video,
+    pictures_of,
+    sound_of,
+    time_base,
+    time_stamp,
+)
 
 if TYPE_CHECKING:
     import numpy as np
-    from av.audio.stream import AudioStream
-    from av.container import InputContainer
-    from av.frame import Frame
-    from av.packet import Packet
-    from av.stream import Stream
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
     from numpy.typing import NDArray
 
-    Container: TypeAlias = "InputContainer | _Joined"
+    from lmms_eval_tasks.utils.media.containers import Container
 
 T = TypeVar("T")
 Number = TypeVar("Number", bound="np.generic")
 
-MAX_THREADS = 4  # several ranks may decode at the same time
 PLAIN = ("yuv420p", "yuvj420p")  # 4:2:0 with 8 bits, of limited and of full range
 FULL_RANGE = 2  # AVCOL_RANGE_JPEG
-_DISCONTINUOUS = 0x0200  # AVFMT_TS_DISCONT: a format whose clock may step
-CONVERT = "convert it, for example: ffmpeg -i FILE -c:v libx264 FILE.mp4"
 _ROUNDED = 1.0  # seconds that a file may be shorter than its header says
 _STEP = Fraction(2, 1000)  # seconds; containers with a clock of 1 ms round every time
-_TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
-_STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
-_LISTS = {"concat", "hls", "dash"}  # of other files, whose change nobody would notice
 # Containers whose head tells how long the whole is; of others FFmpeg guesses from what is there.
 _TOLD_SECONDS, _TOLD_FRAMES = ("matroska", "flv"), "avi"
 _FROM_ZERO = ("mp4", "matroska")  # whose clock begins at 0, whatever is shown then
-_APART = Fraction(1, 10)  # seconds between a file's begin and its picture's that are worth a line
-_PARSED_AHEAD = 3  # packets that a parser may hold when the next recording begins
 _SQUARE = Fraction(1, 20)  # that a pixel's width may be off from its height unnoticed
-_NEW_PART = Fraction(3600)  # seconds that a clock may jump ahead within one recording
 _MATRICES = (1, 4, 7, 9)  # of ITU-T H.273, all others are read as BT.601
 
 
@@ -90,187 +82,6 @@ class FrameTable:
     def seconds(self, index: int) -> float:
         """Start of a frame, in seconds after the first frame's start."""
         return float((self.times[index] - self.times[0]) * self.time_base)
-
-
-@contextmanager
-def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Container, VideoStream]]:
-    """An open file and its video stream; FFmpeg's errors become MediaErrors.
-
-    Args:
-        path: of the file.
-        threads: that decode; so many frames, less one, are decoded ahead.
-    """
-    import av
-
-    if not (state := Path(path).stat()).st_size:
-        raise MediaError("the file is empty")
-    with Path(path).open("rb") as file:
-        if said := strange(file.read(1024)):
-            raise MediaError(f"is {said}")
-    try:
-        with av.open(path) as container:
-            if container.format.name in _LISTS:
-                one = "make one of them: ffmpeg -i FILE -c copy FILE.mkv"
-                raise MediaError(f"is a list of other files ({container.format.name}); {one}")
-            stream = _picture(container)
-            stream.thread_type = "AUTO"
-            stream.codec_context.thread_count = threads
-            may = container.format.flags & _DISCONTINUOUS
-            cut = _joins(path, state.st_size, state.st_mtime_ns) if may else None
-            yield container if cut is None else _Joined(container, cut), stream
-    except av.error.FFmpegError as error:
-        raise MediaError(f"not a readable video ({error.strerror or error})") from error
-
-
-def _pictures(container: Container) -> list[VideoStream]:
-    """The streams that hold a film: the cover of a song is a video stream of one picture."""
-    from av.stream import Disposition
-
-    return [
-        stream
-        for stream in container.streams.video
-        if stream.codec_context is not None
-        and stream.codec_context.name not in _TEXT_CODECS
-        and not stream.disposition & Disposition.attached_pic
-    ]
-
-
-def _picture(container: InputContainer) -> VideoStream:
-    """The film that players show: FFmpeg's choice, or the best one beside an attached picture."""
-    from av.stream import Disposition
-
-    found, form = _pictures(container), container.format.name
-    if not found or any(mark in form for mark in _STILL_FORMATS):
-        covers = container.streams.video and container.streams.audio
-        what = ", only sound and a cover picture" if covers else ""
-        what = what or (", only sound" if container.streams.audio else "")
-        raise MediaError(f"holds no video that FFmpeg can decode{what} (its format: {form})")
-    best = container.streams.best("video")
-    return next(
-        (one for one in found if best is not None and one.index == best.index),
-        max(found, key=lambda one: (bool(one.disposition & Disposition.default), _area(one))),
-    )
-
-
-def _area(stream: VideoStream) -> int:
-    return stream.width * stream.height
-
-
-def sound_of(container: Container, picture: VideoStream) -> AudioStream | None:
-    """The sound that players play with a picture: FFmpeg's choice; None without any."""
-    best = container.streams.best("audio", picture)
-    return next((one for one in container.streams.audio if one is best), None)
-
-
-def time_stamp(frame: Frame) -> int | None:
-    """Return when a frame begins, in units of its time base; None if the file does not say."""
-    return frame.pts
-
-
-def time_base(of: Frame | Stream) -> Fraction:
-    """Return the seconds of one unit of the times of a stream or frame.
-
-    Raises:
-        MediaError: its times have no unit.
-    """
-    if of.time_base is None:
-        raise MediaError(f"has frames without times; {CONVERT}")
-    return of.time_base
-
-
-class _Joined:
-    """A container of recordings one after the other, each with a clock of its own, on one clock.
-
-    It is read from its beginning only: a time of the one clock is no place in the file.
-
-    Attributes:
-        parts: seconds to add to the times of each recording.
-        whole: numbers of packets that are called damaged only as another recording follows them.
-    """
-
-    def __init__(self, container: InputContainer, whole: frozenset[int] = frozenset()) -> None:
-        self._container, self.whole = container, whole
-        self.format, self.streams = container.format, container.streams
-        self.duration = container.duration
-        self.parts = [Fraction(0)]
-
-    def seek(self, offset: int, *, stream: Stream, backward: bool) -> None:
-        """Nowhere: the beginning lies before every place that is asked for."""
-
-    def decode(self, stream: VideoStream) -> Iterator[VideoFrame]:
-        """Decoded frames of one stream."""
-        for packet in self.demux(stream):
-            yield from stream.decode(packet)
-
-    def demux(self, *streams: Stream) -> Iterator[Packet]:
-        """Packets of these streams, or all, whose times go on where those of the last part end.
-
-        Each stream comes to a new part by itself: what was read of another may be of the last one.
-        """
-        wanted = {stream.index for stream in streams}
-        part: dict[int, int] = {}
-        last: dict[int, Fraction] = {}  # by the file's own clock
-        flagged: dict[int, deque[int]] = {}  # of each stream's last packets
-        end = Fraction(0)
-        for number, packet in enumerate(self._container.demux()):
-            index = packet.stream.index
-            recent = flagged.setdefault(index, deque(maxlen=_PARSED_AHEAD))
-            if packet.dts is not None:
-                own = packet.dts * packet.time_base
-                shown = own if packet.pts is None else packet.pts * packet.time_base
-                step = own - last.get(index, own)
-                if step < -_APART or step > _NEW_PART:
-                    part[index] = part.get(index, 0) + 1
-                    if part[index] == len(self.parts):
-                        self.parts.append(end - shown)
-                    self.whole |= {one for one in recent if one >= 0}
-                last[index] = own
-                more = self.parts[part.get(index, 0)]
-                end = max(end, shown + more + (packet.duration or 0) * packet.time_base)
-                packet.dts += round(more / packet.time_base)
-                if packet.pts is not None:
-                    packet.pts += round(more / packet.time_base)
-            recent.append(number if packet.is_corrupt else -1)
-            if not wanted or index in wanted:
-                yield _unflagged(packet) if number in self.whole else packet
-
-
-def _unflagged(packet: Packet) -> Packet:
-    """A copy that is not called damaged, since that cannot be taken back."""
-    import av
-
-    made = av.Packet(bytes(packet))
-    for name in ("stream", "time_base", "pts", "dts", "duration", "is_keyframe"):
-        setattr(made, name, getattr(packet, name))
-    return made
-
-
-@lru_cache(maxsize=1024)
-def _joins(path: str, size: int, changed: int) -> frozenset[int] | None:  # noqa: ARG001 - its state
-    """The packets of `_Joined.whole` of a file whose clock steps back: two broadcasts in one, say.
-
-    None of any other. All packets are read, of formats that allow it: MPEG-TS and its kin.
-    """
-    import av
-
-    steps = False
-    with av.open(path) as container:  # in plain numbers first: nearly no file is one
-        bases = {one.index: float(one.time_base or 0) for one in container.streams}
-        last: dict[int, int] = {}
-        for packet in container.demux():
-            index, now = packet.stream_index, packet.dts
-            if now is not None:
-                step = (now - last.get(index, now)) * bases.get(index, 0.0)
-                if steps := step < -_APART or step > _NEW_PART:
-                    break
-                last[index] = now
-    if not steps:
-        return None
-    with av.open(path) as container:
-        joined = _Joined(container)
-        for _ in joined.demux():
-            pass
-    return joined.whole
 
 
 # --- when frames are shown ----------------------------------------------------------------------
@@ -315,7 +126,7 @@ def frame_table(path: str) -> FrameTable:
         base, length = time_base(stream), stream.duration or 0
         end = (stream.start_time or 0) + length
         notes = [*_other_pictures(container, stream), *_squeezed(stream)]
-        is_joined = isinstance(container, _Joined)
+        is_joined = isinstance(container, JoinedContainer)
     if told - last > _ROUNDED:
         raise MediaError(f"is cut short: it ends at {float(last):.1f} s of {told:.1f} s")
     shown_until = max(((pts or 0) + own for pts, own in shown), default=0)
@@ -329,7 +140,7 @@ def frame_table(path: str) -> FrameTable:
 
 
 def _late(seconds: Fraction) -> list[str]:
-    if seconds <= _APART:
+    if seconds <= APART:
         return []
     begins = f"its picture begins {float(seconds):.3f} s after the file: times here are counted"
     return [f"{begins} from the first picture, in many players from the file's begin"]
@@ -346,7 +157,7 @@ def _told_seconds(container: Container, stream: VideoStream) -> float:
 
 
 def _other_pictures(container: Container, stream: VideoStream) -> list[str]:
-    found = [f"{one.width}x{one.height}" for one in _pictures(container) if one is not stream]
+    found = [f"{one.width}x{one.height}" for one in pictures_of(container) if one is not stream]
     if not found:
         return []
     shown = f"{stream.width}x{stream.height}"

@@ -20,21 +20,29 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import forms, refusals
+from lmms_eval_tasks.utils.replies.denials import BEFORE, denies
+from lmms_eval_tasks.utils.replies.letter_statements import (
+    AFTER,
+    LetterStatement,
+    OptionTexts,
+    Said,
+    is_name,
+    is_quoted,
+    is_refuted,
+    is_supposed,
+    is_word,
+    letters_of,
+    named_option,
+    statement_at,
+    without_article,
+)
 from lmms_eval_tasks.utils.replies.reply_text import fold, has_words, normalise, shape
 
-BEFORE = 80  # characters looked at before a statement, for a negation
-AFTER = 400  # characters looked at after a statement, beyond twice the longest option
 PLAIN_LETTERS = frozenset("BCDFGHJKLMNPQRSTUVWXYZ")  # A, E, I, O are words in one of the languages
-# Where an option's text may end: at no comma or point inside of a number.
-_END = re.compile(r"[.,](?!\d)|[!?;:\n()\"<}✓✗]| - | (?:is|è|because|since|perch)\b")
-_ARTICLE = re.compile(
-    r"^(?:the|an?|la|il|lo|l|una?|uno|el|los|las|le|les|der|die|das|een|het|um|uma) "
-)
 
 
 class LetterChoice(NamedTuple):
@@ -46,71 +54,6 @@ class LetterChoice(NamedTuple):
 
 
 _UNPARSED = LetterChoice(None, "unparsed", None)
-
-
-class _OptionTexts(NamedTuple):
-    """The options as `fold` leaves them, by letter, and the size of the longest one."""
-
-    options: Mapping[str, str]
-    longest: int
-
-    def opened(self, text: str, plain: Callable[[str], str] = str) -> list[tuple[str, int]]:
-        """Options whose text opens `text`, up to the end of a clause or line; and where it ends.
-
-        Args:
-            plain: what of both is compared, `_bare` for a text without its article.
-        """
-        heads = _heads(text[: 2 * self.longest + AFTER], plain)
-        return [(x, heads[own]) for x, one in self.options.items() if (own := plain(one)) in heads]
-
-    def named_by(self, text: str) -> set[str]:
-        """Letters of the options whose text opens `text` (`opened`)."""
-        return {letter for letter, _ in self.opened(text)}
-
-    def called(self, text: str) -> str | None:
-        """The letter of the one option that a folded text is, article or not; None of several."""
-        for plain in (str, _bare):
-            found = [x for x, one in self.options.items() if one and plain(one) == plain(text)]
-            if found:
-                return found[0] if len(found) == 1 else None
-        return None
-
-    def hold(self, first: str, second: str) -> bool:
-        """Whether these two words stand side by side in an option's text."""
-        pair = f" {fold(first)} {fold(second)} "
-        return any(pair in f" {option} " for option in self.options.values())
-
-
-@lru_cache(maxsize=256)  # several rules ask of one statement, and forms meet in one place
-def _heads(window: str, plain: Callable[[str], str]) -> Mapping[str, int]:
-    """What opens a text up to the end of each clause or line, folded; and where it ends."""
-    ends = [match.start() for match in _END.finditer(window)][:16]
-    heads = {plain(fold(window[:end])): end for end in (len(window), *reversed(ends))}
-    heads.pop("", None)
-    return heads
-
-
-class _LetterStatement(NamedTuple):
-    """One place where a letter is named: the letter as written, and the text on both sides.
-
-    `near` is the part of `after` in which another letter makes the statement unclear.
-    """
-
-    letter: str
-    before: str
-    after: str
-    near: str
-    subject: bool = False  # the form "B is correct"
-
-
-class _Said(NamedTuple):
-    """What a statement comes to: one letter, several, or none that can be."""
-
-    letters: frozenset[str]
-    start: int
-    end: int
-    final: bool = False  # it says that it is the last word
-    says: bool = True
 
 
 def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
@@ -130,7 +73,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
         return LetterChoice(None, reply.status, None)
     texts = [normalise(option) for option in options]
     folded = dict(zip(string.ascii_uppercase, map(fold, texts), strict=False))
-    item = _OptionTexts(folded, max(map(len, texts)))
+    item = OptionTexts(folded, max(map(len, texts)))
     visible = normalise(reply.text)
     for shown in (forms.guards("text")["quoted line"].sub("", reply.text), reply.text):
         lettered = _with_letters(normalise(shown), item)
@@ -142,7 +85,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
     return LetterChoice(None, "refused", None) if declined else _UNPARSED
 
 
-def _called(text: str, item: _OptionTexts) -> str | None:
+def _called(text: str, item: OptionTexts) -> str | None:
     """The option that a reply gives in place of a letter: its whole text, or "Yes, he does."."""
     if text.endswith("?"):
         return None
@@ -153,7 +96,7 @@ def _called(text: str, item: _OptionTexts) -> str | None:
     return first[0] if only else item.called(fold(text))
 
 
-def _read(text: str, item: _OptionTexts, machine: Sequence[_Said] = ()) -> LetterChoice | None:
+def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterChoice | None:
     """The choice by the best rank that occurs; None if no statement does.
 
     Args:
@@ -181,7 +124,7 @@ def _read(text: str, item: _OptionTexts, machine: Sequence[_Said] = ()) -> Lette
     others = [one for one in earlier if one.final or not last.final]
     opening = re.match(r"([A-Z]) [A-Z]\w", text)  # "C The answer ..."
     if first := item.named_by(text) or ({opening[1]} if opening else set()) & {*item.options}:
-        found["text"] = [_Said(frozenset(first), 0, 0)]
+        found["text"] = [Said(frozenset(first), 0, 0)]
         ranks.append("text")
     for rank in ranks[1:] if not last.final else ():
         # Behind the statement only a letter alone makes it doubtful.
@@ -207,13 +150,13 @@ def _read(text: str, item: _OptionTexts, machine: Sequence[_Said] = ()) -> Lette
     return LetterChoice(min(last.letters), "ok", ranks[0])
 
 
-def _listed(text: str) -> list[_Said]:
+def _listed(text: str) -> list[Said]:
     """The items of a list of options: lines that begin with A, B, ..., in this order.
 
     A list that was cut behind its first item is told by what announces it ("each option:").
     """
     guards = forms.guards()
-    runs: list[list[_Said]] = []
+    runs: list[list[Said]] = []
     expected = ""
     for match in guards["item"].finditer(text):
         letter, end = match["letter"], text.find("\n", match.end())
@@ -222,10 +165,10 @@ def _listed(text: str) -> list[_Said]:
         elif letter != expected:
             expected = ""
             continue
-        runs[-1].append(_Said(frozenset(letter), match.start(), end if end >= 0 else len(text)))
+        runs[-1].append(Said(frozenset(letter), match.start(), end if end >= 0 else len(text)))
         expected = chr(ord(letter) + 1)
 
-    def is_list(run: Sequence[_Said]) -> bool:
+    def is_list(run: Sequence[Said]) -> bool:
         before = text[: run[0].start].rstrip().rpartition("\n")[2]
         return len(run) > 1 or guards["intro"].search(before) is not None
 
@@ -235,7 +178,7 @@ def _listed(text: str) -> list[_Said]:
 # --- statements by rank ---------------------------------------------------------------------------
 
 
-def _machine(text: str, item: _OptionTexts) -> list[_Said]:
+def _machine(text: str, item: OptionTexts) -> list[Said]:
     """Places in a machine's form, in their order."""
     found = []
     for form in forms.of_rank("machine"):
@@ -249,55 +192,49 @@ def _machine(text: str, item: _OptionTexts) -> list[_Said]:
                 start, end = max(text.rfind("{", 0, start + 1), 0), text.find("}", end) + 1
             says = choice is not None or letter is not None
             opposite = forms.guards()["says the opposite"].search(text, start, end or len(text))
-            if opposite or _denies(text[max(0, start - BEFORE) : start]):
+            if opposite or denies(text[max(0, start - BEFORE) : start]):
                 letter = None
-            found.append(_Said(frozenset(letter or ""), start, end or len(text), says=says))
+            found.append(Said(frozenset(letter or ""), start, end or len(text), says=says))
     found += _outside(_find(text, item, "machine"), tuple(found))
     return sorted(found, key=lambda one: one.end)
 
 
-def _outside(said: Iterable[_Said], places: Sequence[_Said]) -> list[_Said]:
+def _outside(said: Iterable[Said], places: Sequence[Said]) -> list[Said]:
     """Statements whose letters stand in none of the places."""
     return [one for one in said if not any(m.start < one.end <= m.end for m in places)]
 
 
-def _find(text: str, item: _OptionTexts, rank: str) -> Iterator[_Said]:
+def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
     """Statements of the rank's forms in the order of their letters, without those denied."""
-    found: dict[int, tuple[_LetterStatement, int]] = {}
+    found: dict[int, tuple[LetterStatement, int]] = {}
     heads: set[int] = set()
     said = fold(text)
-    has_option = any(own in said for option in item.options.values() if (own := _bare(option)))
+    has_option = any(
+        own in said for option in item.options.values() if (own := without_article(option))
+    )
     for form in forms.of_rank(rank):
         for match in form.pattern.finditer(text) if "letter" in form.pattern.groupindex else ():
             at = match.start("letter")
             start = at if form.subject else match.start()
-            one = _statement(match["letter"], text, start, at + 1, item, subject=form.subject)
+            one = statement_at(match["letter"], text, start, at + 1, item, subject=form.subject)
             plain = PLAIN_LETTERS if form.expects else frozenset[str]()
-            is_word = _is_name(one, item) if form.subject else _is_word(one, item, plain)
-            if not is_word or _named(one, item):
+            no_letter = is_name(one, item) if form.subject else is_word(one, item, plain)
+            if not no_letter or named_option(one, item):
                 found.setdefault(at, (one, start))
                 heads.add(match.start())
         for match in form.text.finditer(text) if form.text and has_option else ():
-            opened = [] if match.start() in heads else item.opened(match["text"], _bare)
+            opened = [] if match.start() in heads else item.opened(match["text"], without_article)
             if len(opened) == 1:
                 [(letter, end)], at = opened, match.start("text")
-                one = _statement(letter, text, match.start(), at + end, item)
+                one = statement_at(letter, text, match.start(), at + end, item)
                 found.setdefault(at, (one._replace(near=""), match.start()))
     for at in sorted(found):
         one, start = found[at]
-        if not (_is_denied(one, item) or _is_quoted(text, start) or _is_supposed(text, start, at)):
-            yield _Said(_letters(one, item), start, at + 1, rank == "machine")
+        if not (is_refuted(one, item) or is_quoted(text, start) or is_supposed(text, start, at)):
+            yield Said(letters_of(one, item), start, at + 1, rank == "machine")
 
 
-def _statement(
-    letter: str, text: str, start: int, end: int, item: _OptionTexts, *, subject: bool = False
-) -> _LetterStatement:
-    after = text[end : end + 2 * item.longest + AFTER]
-    near = "\n".join(after.split("\n", 2)[:2])  # its own line and the next
-    return _LetterStatement(letter, text[max(0, start - BEFORE) : start], after, near, subject)
-
-
-def _alone(text: str, item: _OptionTexts) -> list[_Said]:
+def _alone(text: str, item: OptionTexts) -> list[Said]:
     """The letter as the whole text or its first line, as its own line, or as a closing word."""
     found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
     start = text.find("\n") + 1
@@ -312,20 +249,20 @@ def _alone(text: str, item: _OptionTexts) -> list[_Said]:
     return sorted(found, key=lambda one: one.end)
 
 
-def _whole(text: str, item: _OptionTexts) -> _Said | None:
+def _whole(text: str, item: OptionTexts) -> Said | None:
     """A letter that opens a text, with its option's text or a reason behind it or nothing."""
     match = forms.guards()["whole"].match(text)
     if not match or re.match(r"\{ ?[\"'][A-Z][\"'] ?:", text):  # an object with a key for each
         return None
     end = match.end("letter")
-    one = _statement(match["letter"], text, 0, end, item)
+    one = statement_at(match["letter"], text, 0, end, item)
     bare_article = match["lead"] and not match["noun"] and one.letter.islower()  # "la a", "the a"
     if (
         bare_article
         or one.letter.upper() not in item.options
-        or _is_denied(one, item)
-        or _is_word(one, item, frozenset(), whole=True)
-        or _is_name(one, item)
+        or is_refuted(one, item)
+        or is_word(one, item, frozenset(), whole=True)
+        or is_name(one, item)
         or (has_words(one.after) and fold(text) in item.options.values())  # "A. Rossi" is a text
     ):
         return None
@@ -333,10 +270,10 @@ def _whole(text: str, item: _OptionTexts) -> _Said | None:
     shown = line if re.search(r"[^\W\d]{2}", text) else text
     bare = re.findall(r"(?<!\w)[A-Z](?!\w)", shown)
     others = bare if not re.search(r"[^\W\d]{2}", shown) else ()  # letters and numbers alone
-    return _Said(_letters(one, item) | (frozenset(others) & {*item.options}), 0, end)
+    return Said(letters_of(one, item) | (frozenset(others) & {*item.options}), 0, end)
 
 
-def _judged(text: str, item: _OptionTexts) -> tuple[list[_Said], bool]:
+def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
     """Verdicts on letters: on all of them, and then whether that is all, or by check marks."""
     found = list(forms.guards()["judged"].finditer(text))
     letters = [match["letter"] or match["named"] or match["marked"] for match in found]
@@ -354,10 +291,10 @@ def _judged(text: str, item: _OptionTexts) -> tuple[list[_Said], bool]:
     contradicts = any((letter, False) in judged for letter in right)
     if not right or contradicts or not {*right} <= {*item.options}:
         return [], whole and not contradicts
-    return [_Said(frozenset(right), found[0].start(), found[-1].end())], whole
+    return [Said(frozenset(right), found[0].start(), found[-1].end())], whole
 
 
-def _judged_items(text: str, listed: Sequence[_Said], item: _OptionTexts) -> list[_Said]:
+def _judged_items(text: str, listed: Sequence[Said], item: OptionTexts) -> list[Said]:
     """The one item of a list of all options that is affirmed, where all others are denied."""
     guards = forms.guards()
     kinds = [
@@ -369,131 +306,7 @@ def _judged_items(text: str, listed: Sequence[_Said], item: _OptionTexts) -> lis
     return [listed[kinds.index(1)]] if whole else []
 
 
-# --- one statement --------------------------------------------------------------------------------
-
-
-def _letters(one: _LetterStatement, item: _OptionTexts) -> frozenset[str]:
-    """The letters that a statement names; none if out of range, or against its own text."""
-    if _is_name(one, item) and (named := _named(one, item)):
-        return frozenset(named)
-    letter, texts = one.letter.upper(), item.named_by(one.after)
-    whole = item.named_by(one.letter + one.after)
-    if len(whole) == 1 and not texts and not one.subject:  # "Answer: B > A", an option's text
-        return frozenset(whole)
-    contradicts = bool(texts) and letter not in texts  # "A) text of B"
-    if contradicts or letter not in item.options or _is_name(one, item):
-        return frozenset()
-    return frozenset({letter, *_seconds(one, item)})
-
-
-def _is_word(
-    one: _LetterStatement, item: _OptionTexts, plain: frozenset[str], *, whole: bool = False
-) -> bool:
-    """Article guard: whether the letter is a word of the sentence ("A man", "E poi", "a sinistra").
-
-    It is a letter if punctuation, the end, a reason or a second letter follows, or its own
-    option's text; or any word, for the letters in `plain` (capitals that are no word).
-    """
-    guards = forms.guards()
-    end = guards["end of whole"] if whole else guards["end"]
-    if end.match(one.after) or _joined(one, item):
-        return False
-    if one.letter in plain and one.after.startswith(" "):
-        return False
-    return one.letter.upper() not in item.named_by(one.after)
-
-
-def _is_name(one: _LetterStatement, item: _OptionTexts) -> bool:
-    """Whether the letter is part of a name ("B flat", "Team B", "B. B. King").
-
-    So it is if it stands beside the same word in an option's text; not if its own text follows.
-    """
-    if one.letter.upper() in item.named_by(one.after):
-        return False
-    if one.subject:
-        word = forms.guards()["word before"].search(one.before)
-        named = forms.guards()["named before"].search(one.before)
-        return bool(named or (word and item.hold(word[1], one.letter)))
-    word = forms.guards()["next word"].match(one.after)
-    named = forms.guards()["named after"].match(one.after)
-    return bool(named or (word and item.hold(one.letter, word[1])))
-
-
-def _named(one: _LetterStatement, item: _OptionTexts) -> str | None:
-    """The option whose whole text is the name that holds the letter ("The answer is G major")."""
-    line = one.before.rpartition("\n")[2] if one.subject else ""
-    name = fold(line + one.letter + ("" if one.subject else one.after))
-    return None if one.after.endswith("?") else item.called(name)
-
-
-def _is_denied(one: _LetterStatement, item: _OptionTexts) -> bool:
-    """Whether the statement denies, doubts, supposes, asks, or tells what somebody else says."""
-    guards = forms.guards()
-    if _denies(one.before):
-        return True
-    question = guards["asked verdict"] if one.subject else guards["asked"]
-    if question.match(one.after) or (one.subject and guards["restricted"].match(one.after)):
-        return True
-    letter = one.letter.upper()
-    own, text = dict(item.opened(one.after)).get(letter), item.options.get(letter)
-    if own is None and text and f"{fold(one.after)} ".startswith(f"{text} "):
-        return False  # its own option's text, which goes on
-    after = one.after[own or 0 :]
-    return bool(guards["denied after"].match(after) or guards["not shown"].match(after))
-
-
-def _denies(before: str) -> bool:
-    """Whether the words in front of a statement deny or suppose it, or make it somebody else's."""
-    guards, before = forms.guards(), before[-BEFORE:]
-    clause = guards["clause end"].split(before)[-1]
-    sentence = re.split(r"[.!?\n]", before)[-1]
-    kinds = ("denied before", "supposed", "hearsay", "of each", "whose")
-    return any(guards[kind].search(clause) for kind in kinds) or bool(
-        guards["elsewhere"].search(sentence)
-    )
-
-
-def _is_supposed(text: str, start: int, at: int) -> bool:
-    """Whether a statement in the conditional ("would be B") stands behind a supposition."""
-    if not forms.guards()["conditional"].search(text, start, at):
-        return False
-    sentence = re.split(r"[.!?\n]", text[max(0, start - 2 * BEFORE) : start])[-1]
-    return forms.guards()["supposed"].search(sentence) is not None
-
-
-def _is_quoted(text: str, start: int) -> bool:
-    """Whether a place stands between quotation marks, in its own line."""
-    line = text.rfind("\n", 0, start) + 1
-    end = text.find("\n", start)
-    return text.count('"', line, start) % 2 == 1 and '"' in text[start : end if end >= 0 else None]
-
-
-def _seconds(one: _LetterStatement, item: _OptionTexts) -> Iterator[str]:
-    """Other letters that the statement names: joined to the first, a correction, or a list."""
-    guards = forms.guards()
-    before = guards["pair before"] if one.subject else guards["either before"]
-    yield from (match["letter"] for match in before.finditer(one.before))
-    letter, rest = one.letter.upper(), fold(one.after)
-    # Its own option's text may hold any letters; other text may name or list a second one.
-    if not rest or rest != item.options.get(letter):
-        yield _joined(one, item) or letter
-        if guards["marker"].match(one.after):
-            listed = (match["letter"].upper() for match in guards["listed"].finditer(one.near))
-            yield from (other for other in listed if other > letter)
-
-
-def _joined(one: _LetterStatement, item: _OptionTexts) -> str | None:
-    """A second letter right after the first: "or B", "e B", "/B", or ", B" and what ends there."""
-    second = forms.guards()["pair"].match(one.after)
-    if not second:
-        return None
-    following: str | None = second["next"]  # nothing joins it, so it may be an initial or a word
-    if following and following.upper() not in item.options:
-        return None
-    return str(second["either"] or second["also"] or following).upper()
-
-
-def _with_letters(text: str, item: _OptionTexts) -> str:
+def _with_letters(text: str, item: OptionTexts) -> str:
     """A text in which ordinals are letters: "la seconda affermazione" is "opzione B"."""
 
     def lettered(match: re.Match[str]) -> str:
@@ -504,23 +317,3 @@ def _with_letters(text: str, item: _OptionTexts) -> str:
         return f"option {string.ascii_uppercase[place]}" if known else match[0]
 
     return forms.guards()["ordinal"].sub(lettered, text)
-
-
-def _bare(option: str) -> str:
-    return _ARTICLE.sub("", option, count=1)
-
-
-# --- what every reply goes through before it is read ----------------------------------------------
-
-
-def is_denied(before: str, after: str = "") -> bool:
-    """Whether a statement is denied or supposed by the words around it, or asked.
-
-    Args:
-        before: the text in front of it, normalised; its last `BEFORE` characters count.
-        after: the text behind it.
-    """
-    guards = forms.guards()
-    return bool(
-        _denies(before) or guards["denied after"].match(after) or guards["asked"].match(after)
-    )

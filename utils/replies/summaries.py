@@ -1,12 +1,12 @@
 """A video's summary in a reply, as keyframes and as text (HAVEN; paper, C).
 
-Readings have a `status` and `violations` as in numbered.py.
+Readings have a `status` and `violations` as in number_statements.py.
 
 Frames ("[4, 17, 30]") are numbered 1..F as they were sampled. An array counts if all it holds are
 whole numbers, with or without "Frame" in front, in quotes or not, and a list of such numbers under
-a label, or by itself on its lines. Of several the rank decides, as in numbered.py; an array among
-others in an array is none. Nothing is ever evaluated, and ranges ("1-5") are not read: an exact
-number is asked for.
+a label, or by itself on its lines. Of several the rank decides, as in number_statements.py; an
+array among others in an array is none. Nothing is ever evaluated, and ranges ("1-5") are not read:
+an exact number is asked for.
 
 A text summary ("SUMMARY:" and numbered sentences): headers with numbered sentences count before
 others, and of several the last; where a number of sentences was asked for, numbered ones that
@@ -22,8 +22,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.replies import numbered, reply_text
-from lmms_eval_tasks.utils.replies.numbered import (
+from lmms_eval_tasks.utils.replies import reply_text
+from lmms_eval_tasks.utils.replies.number_statements import (
     ALONE,
     LABEL,
     PROSE,
@@ -31,8 +31,11 @@ from lmms_eval_tasks.utils.replies.numbered import (
     Violations,
     corrections,
     labelled,
+    nonzero,
     nothing,
+    number,
     placed,
+    repeats,
     settled,
     uncut,
 )
@@ -163,7 +166,7 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
     else:
         listed = found[0] if found and _is_json(found[0]) else reply.text
         digits = re.findall(r"\b[0-9]+\b", listed)
-    numbers = map(numbered.number, digits)
+    numbers = map(number, digits)
     return tuple(dict.fromkeys(one for one in numbers if 1 <= one <= n_frames))[:k]
 
 
@@ -179,12 +182,12 @@ def _selected(
     violations = {
         "too_many": max(0, len(found.numbers) - k),
         "too_few": max(0, k - len(found.numbers)),
-        "repeated": numbered.repeats([*found.numbers]),
+        "repeated": repeats([*found.numbers]),
         "out_of_range": len(found.numbers) - len(known),
         **form,
     }
     frames = tuple(dict.fromkeys(known))
-    return FrameSelection(frames, frozenset(found.numbers), "ok", numbered.nonzero(violations))
+    return FrameSelection(frames, frozenset(found.numbers), "ok", nonzero(violations))
 
 
 def _selections(text: str) -> Iterator[Statement]:
@@ -213,7 +216,7 @@ def _numbers(match: re.Match[str], is_array: bool) -> tuple[int, ...]:
         return ()
     signs = [-1 if part.lstrip("\"'").startswith("-") else 1 for part in parts]
     digits = re.findall(r"\d+", " ".join(part.split(".")[0] for part in parts))
-    return tuple(sign * numbered.number(one) for sign, one in zip(signs, digits, strict=True))
+    return tuple(sign * number(one) for sign, one in zip(signs, digits, strict=True))
 
 
 def _is_json(array: str) -> bool:
@@ -295,7 +298,7 @@ def _summary(reply: ShapedReply, n_sentences: int | None, prose: bool) -> Summar
         "placeholder": block.placeholders,
         "extra_text": block.extra,
     }
-    return Summary(tuple(block.sentences), "ok", numbered.nonzero(violations))
+    return Summary(tuple(block.sentences), "ok", nonzero(violations))
 
 
 def _block(text: str, prose: bool) -> _SentenceBlock:
@@ -307,7 +310,7 @@ def _block(text: str, prose: bool) -> _SentenceBlock:
     if len(marks) < 2:
         row: list[re.Match[str]] = []  # marks 1, 2, 3, ...; other numbers are the sentences'
         for mark in _INLINE.finditer(text):
-            row += [mark] if numbered.number(mark[1]) == len(row) + 1 else []
+            row += [mark] if number(mark[1]) == len(row) + 1 else []
         # One "1." inside prose ends a sentence ("... in game 1. Then ...") and begins none.
         marks = row if len(row) > 1 or (row and not text[: row[0].start()].strip()) else marks
     extra = False

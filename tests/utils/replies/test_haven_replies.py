@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval_tasks.utils.replies import forms, reply_text
-from lmms_eval_tasks.utils.replies.numbered import read_alignment, read_order
+from lmms_eval_tasks.utils.replies.alignments import read_alignment
+from lmms_eval_tasks.utils.replies.orders import read_order
 from lmms_eval_tasks.utils.replies.summaries import (
     FrameSelection,
     Summary,

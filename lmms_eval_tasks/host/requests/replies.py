@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import cut_replies, delivery, endpoints, positions
-from lmms_eval_tasks.host.kept_replies import Kept
-from lmms_eval_tasks.host.pace import Pace, one_bar
+from lmms_eval_tasks.host import positions
+from lmms_eval_tasks.host.requests import cut_replies, delivery, endpoints
+from lmms_eval_tasks.host.requests.kept_replies import Kept
+from lmms_eval_tasks.host.requests.pace import Pace, one_bar
 from lmms_eval_tasks.models.host_types import (
     Arguments,
     Doc,
