@@ -22,7 +22,7 @@ class CvrrShown(TypedDict):
 # --- questions ------------------------------------------------------------------------------------
 
 
-class CvrrQuestion(TypedDict):
+class CvrrFields(TypedDict):
     """A question, as docs and the log have it."""
 
     id: ReadOnly[str]  # DIMENSION/NNN
@@ -33,14 +33,14 @@ class CvrrQuestion(TypedDict):
     data: ReadOnly[str]  # digest of the release
 
 
-class CvrrDoc(CvrrQuestion, CvrrShown):
+class CvrrDoc(CvrrFields, CvrrShown):
     """A question of a dimension."""
 
     references: ReadOnly[Sequence[str]]  # the reference, for scripted models
     lure: ReadOnly[str]  # another question's, for scripted models
 
 
-class KeptCvrr(CvrrQuestion):
+class KeptCvrr(CvrrFields):
     """A question in the log, with the model that answered."""
 
     candidate: ReadOnly[str]

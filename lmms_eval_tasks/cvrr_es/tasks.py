@@ -29,8 +29,8 @@ from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.items import (
     CvrrDoc,
+    CvrrFields,
     CvrrItem,
-    CvrrQuestion,
     CvrrScore,
     CvrrShown,
     KeptCvrr,
@@ -80,7 +80,7 @@ def _after_video(doc: CvrrShown, text: str) -> list[Part]:
 
 def keep_answer(doc: CvrrDoc) -> KeptCvrr:
     """The fields of a question for the log, and who answered."""
-    return {**select_fields(doc, CvrrQuestion), "candidate": running_model()}
+    return {**select_fields(doc, CvrrFields), "candidate": running_model()}
 
 
 def keep_rating(doc: RatingDoc) -> KeptRating:

@@ -12,7 +12,7 @@ from typing_extensions import ReadOnly, TypedDict
 from lmms_eval_tasks.benchmark import Scored
 from lmms_eval_tasks.judges.geval import TextRating
 
-Numbers = Sequence[int]
+Ordinals = Sequence[int]
 
 
 class HavenVideo(TypedDict):
@@ -24,14 +24,14 @@ class HavenVideo(TypedDict):
     text: ReadOnly[bool]  # a text proxy: descriptions in place of pictures
     with_document: ReadOnly[bool]
     record: ReadOnly[str]  # hash of all that the release says of the video
-    keyframes: ReadOnly[Numbers]  # that `is_gt` marks
-    key_shots: ReadOnly[Numbers]
-    shots: ReadOnly[Sequence[Numbers]]  # frames of each
+    keyframes: ReadOnly[Ordinals]  # that `is_gt` marks
+    key_shots: ReadOnly[Ordinals]
+    shots: ReadOnly[Sequence[Ordinals]]  # frames of each
     importance: ReadOnly[Sequence[float]]  # of each shot; empty without scores
     document: ReadOnly[Sequence[str]]  # sentences
     summary: ReadOnly[Sequence[str]]  # sentences of the reference
-    summary_shots: ReadOnly[Sequence[Numbers]]  # of each of them
-    units: ReadOnly[Numbers]  # shots or document sentences that are shown, in the order shown
+    summary_shots: ReadOnly[Sequence[Ordinals]]  # of each of them
+    units: ReadOnly[Ordinals]  # shots or document sentences that are shown, in the order shown
     budget: ReadOnly[int]  # K, the keyframes asked for
     n_sentences: ReadOnly[int]  # asked for; 0 without a summary
     layout: ReadOnly[str]  # of the request (inputs.py); older runs have none
@@ -44,8 +44,8 @@ class HavenRow(TypedDict):
     source: ReadOnly[str]
     video: ReadOnly[str]
     record: ReadOnly[str]
-    picks: ReadOnly[Numbers]
-    shots: ReadOnly[Sequence[Numbers]]
+    picks: ReadOnly[Ordinals]
+    shots: ReadOnly[Sequence[Ordinals]]
     document: ReadOnly[Sequence[str]]
     summary: ReadOnly[Sequence[str]]
     tagged: ReadOnly[str]
@@ -56,16 +56,16 @@ class HavenDoc(HavenVideo):
     """A task's doc of a video: its row, and what the task shows and asks (3.4, C)."""
 
     video: ReadOnly[str]  # its key in the release
-    picks: ReadOnly[Numbers]  # sampled frames among the original video's, from 0 on
+    picks: ReadOnly[Ordinals]  # sampled frames among the original video's, from 0 on
     descriptions: ReadOnly[Sequence[str]]  # of each sampled frame; "" where there is none
     shot_texts: ReadOnly[Sequence[str]]
-    document_shots: ReadOnly[Sequence[Numbers]]
+    document_shots: ReadOnly[Sequence[Ordinals]]
     video_path: ReadOnly[str]
     data: ReadOnly[str]  # digest of the release
     tagged: ReadOnly[str]  # the reference where it is the text with tags of shots, else ""
-    unit_frames: ReadOnly[Sequence[Numbers]]  # whose pictures are shown of each unit
+    unit_frames: ReadOnly[Sequence[Ordinals]]  # whose pictures are shown of each unit
     n_images: ReadOnly[int]  # pictures that are shown
-    sentences: ReadOnly[Numbers]  # of the summary, that are shown
+    sentences: ReadOnly[Ordinals]  # of the summary, that are shown
 
 
 class Sometimes(TypedDict, total=False):
@@ -83,7 +83,7 @@ class KeptHaven(HavenVideo, Sometimes):
     """
 
     release: ReadOnly[str]
-    asked: ReadOnly[Numbers]  # the doc's `sentences`: an item's own are the reply's
+    asked: ReadOnly[Ordinals]  # the doc's `sentences`: an item's own are the reply's
     video: ReadOnly[str]  # its id, the cluster of intervals
     n_frames: ReadOnly[int]  # sampled
 
@@ -101,9 +101,9 @@ class Reading(TypedDict, total=False):
     ]  # METRIC_BASELINE: what looking at nothing gives
     candidate: ReadOnly[str]  # the summary
     sentences: ReadOnly[Sequence[str]]  # of it
-    frames: ReadOnly[Numbers]  # that were selected
-    ranked: ReadOnly[Numbers]  # units in the order given
-    clips: ReadOnly[Sequence[Numbers]]  # given for each sentence
+    frames: ReadOnly[Ordinals]  # that were selected
+    ranked: ReadOnly[Ordinals]  # units in the order given
+    clips: ReadOnly[Sequence[Ordinals]]  # given for each sentence
 
 
 class HavenScore(Reading, Scored):
