@@ -22,7 +22,7 @@ from transformers.generation.utils import GenerationMixin
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.host.requests import delivery
+from lmms_eval_tasks.host.requests import counting, delivery
 from lmms_eval_tasks.host.requests.delivery import Expected, RequestContent
 from lmms_eval_tasks.report import arrivals
 from tests.checks import table
@@ -87,7 +87,7 @@ def test_bodies_of_requests(content: Any, expected: Any) -> None:
 
 def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, delivery.DeliveredMedia]:
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
-    with delivery.counted(), delivery.watching(asked) as found:
+    with counting.counted(), delivery.watching(asked) as found:
         for body in bodies:
             client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
     return found
@@ -177,12 +177,12 @@ def step(kind: str, *given: str) -> None:
     ],
 )
 def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
-    with delivery.counted(), delivery.watching(asked) as found:
+    with counting.counted(), delivery.watching(asked) as found:
         for one in steps.split(", "):
             step(*one.split())
     assert {name: seen(one) for name, one in found.items()} == expected
     step("pictures", "1")  # nothing is left behind, and nothing is counted outside
-    assert context.current().get(delivery._Watch) is None
+    assert context.current().get(delivery.Watch) is None
 
 
 # A checkpoint's tokens for a picture and a video; patches of 14 pixels, four to a token.
@@ -233,7 +233,7 @@ def given(*rows: str, **more: Any) -> dict[str, Any]:
 )
 def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
     model = SimpleNamespace(config=config)
-    ((kind, rows),) = delivery._generating(model, **told)
+    ((kind, rows),) = counting._generating(model, **told)
     assert (kind, list(map(tuple, rows))) == ("generate", expected)
 
 
@@ -250,7 +250,7 @@ def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
 def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
     with delivery.watching([VIDEO, OTHER]) as found:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
-        watch = context.current().get(delivery._Watch)
+        watch = context.current().get(delivery.Watch)
         assert watch is not None
         watch.note([*events, ("generate", [delivery.PromptRow(*row) for row in rows])])
     counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in found.items()}
@@ -270,7 +270,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
     path = write_video(tmp_path / "v.mp4", 16)
 
     def counted(indices: list[int], frames: int = 0, reads: bool = True) -> Any:
-        with delivery.counted(), delivery.watching([VIDEO], reads=reads) as found:
+        with counting.counted(), delivery.watching([VIDEO], reads=reads) as found:
             step("ask", "a")
             reader = decord.VideoReader(str(path))
             reader.get_batch(indices)
@@ -289,7 +289,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
 
 def test_an_engine_that_calls_a_processor_for_some_of_its_media() -> None:
     """And keeps what it made of the others: nothing is said, since no `generate` follows."""
-    with delivery.counted(), delivery.watching([VIDEO, OTHER]) as found:
+    with counting.counted(), delivery.watching([VIDEO, OTHER]) as found:
         for one in ("ask a", "videos 8", "ask b", "sound 1"):
             step(*one.split())
     assert found == {}

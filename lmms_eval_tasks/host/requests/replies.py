@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import positions
-from lmms_eval_tasks.host.requests import cut_replies, delivery, endpoints
+from lmms_eval_tasks.host.requests import counting, cut_replies, delivery, endpoints
 from lmms_eval_tasks.host.requests.kept_replies import Kept
 from lmms_eval_tasks.host.requests.pace import Pace, one_bar
 from lmms_eval_tasks.models.host_types import (
@@ -91,7 +91,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
             asked.append(_RequestRunner(lm, run, tasks, known))
             lm.generate_until = asked[-1].generate_until
             try:
-                with delivery.counted():
+                with counting.counted():
                     return evaluate(*args, **kwargs)
             finally:
                 del lm.generate_until
