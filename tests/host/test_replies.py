@@ -13,7 +13,7 @@ import pytest
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.host.requests import delivery, replies
+from lmms_eval_tasks.host.requests import delivery, request_runner
 from lmms_eval_tasks.host.requests.kept_replies import Kept, Unsaved
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
@@ -171,7 +171,7 @@ def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
 
 def test_nothing_works(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
-        replies.RequestsFailedError, match=r"20 requests in a row failed, 180 .*401"
+        request_runner.RequestsFailedError, match=r"20 requests in a row failed, 180 .*401"
     ):
         play(lambda _: FAILED)
     assert play.model.asked == 20
@@ -220,7 +220,7 @@ def test_empty_answers_are_answers_unless_all_are(play: Any) -> None:
 def test_a_reply_too_few(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = play.model.generate_until
     monkeypatch.setattr(play.model, "generate_until", lambda self, asked: whole(self, asked)[1:])
-    with pytest.raises(replies.RequestsFailedError, match="gave 0 replies to one request"):
+    with pytest.raises(request_runner.RequestsFailedError, match="gave 0 replies to one request"):
         play(letters)
 
 
@@ -427,10 +427,10 @@ def test_each_process_asks_as_many_of_each_task(
     expected: dict[str, list[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert replies._even(mine, [0, 1]) == mine
+    assert request_runner._even(mine, [0, 1]) == mine
     monkeypatch.setattr(context, "gathered", lambda own: [own, *others])
-    assert replies._even(mine, [0, 1]) == expected
-    assert replies._even(mine, []) == mine
+    assert request_runner._even(mine, [0, 1]) == expected
+    assert request_runner._even(mine, []) == mine
 
 
 def test_a_reply_is_kept_with_what_had_reached_the_model(

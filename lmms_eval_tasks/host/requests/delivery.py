@@ -14,14 +14,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import context
 from lmms_eval_tasks.utils.json_files import Json
-
-if TYPE_CHECKING:
-    pass
-
 
 # Something that was seen: `handed` the name of a request; `video` its frames, `pictures` how many,
 # `sound` its seconds, `read` the number of a frame; `generate` its rows; `sent` a request's texts
