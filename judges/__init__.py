@@ -14,7 +14,6 @@ from lmms_eval_tasks.judges.run import (
     describe,
     make,
     preflight,
-    probe,
     setup,
 )
 from lmms_eval_tasks.judges.verdict import (
@@ -38,7 +37,6 @@ __all__ = [
     "describe",
     "make",
     "preflight",
-    "probe",
     "resolve",
     "setup",
 ]

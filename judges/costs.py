@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.config import is_reasoning
 from lmms_eval_tasks.judges.engine import render
-from lmms_eval_tasks.judges.prices import Counter, count_messages, counter
+from lmms_eval_tasks.judges.prices import count_messages, counter
 from lmms_eval_tasks.judges.report import duration, price
 from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, JudgeConfig, sum_known
 
@@ -17,8 +17,8 @@ REPLY_TOKENS = 60  # of a verdict with one short reason
 REASONING_TOKENS = 600  # more for a model that thinks first
 SECONDS_PER_CALL = 2.0  # of one request, where no rate is given
 
-# A criterion, its fields, and a reply of the likely length.
-Asked = tuple[Criterion, Mapping[str, object], str]
+# A criterion, its fields, and a reply of the likely length; "" for a verdict and a short reason.
+LikelyRequest = tuple[Criterion, Mapping[str, object], str]
 
 
 @dataclass
@@ -45,60 +45,55 @@ class CostEstimate:
 _NUMBERS = [one.name for one in fields(CostEstimate) if one.name not in ("task", "notes")]
 
 
-def calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
-    """How often a verdict asks one of its models: a debate's agents twice at most, others once."""
-    return 2 if config.provider == DEBATE and model is not config.endpoints[-1] else 1
+def plan(
+    config: JudgeConfig, asked: Sequence[LikelyRequest], picture_tokens: int = 0
+) -> CostEstimate:
+    """The work of a judge that is asked once for each of `asked`, of all models behind it.
+
+    Without repairs and without what is in our own cache already. A debate's agents are asked twice
+    at most, and what they tell each other is not counted. `picture_tokens` are those of all
+    pictures in `asked`, which leave them out.
+    """
+    found = CostEstimate(verdicts=len(asked))
+    for model in config.endpoints if asked else ():
+        times = 2 if config.provider == DEBATE and model is not config.endpoints[-1] else 1
+        _add_model(found, model, asked, times, picture_tokens)
+    if not config.endpoints:
+        found.notes = [f"{config.label} sends no requests"]
+    if config.provider == DEBATE and asked:
+        found.notes.append(
+            f"{config.label}: what the agents tell each other is not counted; expect up to twice "
+            "the tokens"
+        )
+    return found
 
 
-def add_judge(
+def _add_model(
     found: CostEstimate,
     model: JudgeConfig,
-    judged: Sequence[tuple[Criterion, Mapping[str, object]]],
+    asked: Sequence[LikelyRequest],
     times: int,
+    picture_tokens: int,
 ) -> None:
-    """Add to an estimate what one model is asked, `times` times each."""
-    each = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
-    thinks = is_reasoning(model.model)
-    each += REASONING_TOKENS if thinks else 0
-    calls = times * len(judged)
-    work, number = _priced(model, judged, calls * each, times)
-    found.add(work)
-    error = "error unknown" if number.error is None else f"within {number.error:.0%} of a total"
-    found.notes.append(
-        f"{model.label}: tokens by {number.name} ({error if number.error != 0 else 'exact'}); "
-        f"replies: {each} tokens assumed{', most of them reasoning' if thinks else ''}"
-    )
-
-
-def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -> CostEstimate:
-    """The work of a judge that is asked once for each of `asked`; none for one that asks nobody.
-
-    Without repairs and without what is in our own cache already. `picture_tokens` are those of all
-    their pictures, which they leave out.
-    """
-    if not config.endpoints:
-        return CostEstimate(verdicts=len(asked), notes=[f"{config.label} sends no requests"])
-    thought = REASONING_TOKENS if is_reasoning(config.model) else 0
-    reply = sum(counter(config.model).count(text) + thought for _, _, text in asked)
-    work, number = _priced(config, [one[:2] for one in asked], reply, more=picture_tokens)
-    assumed = f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
-    note = f"{config.label}: tokens by {number.name}{assumed}"
-    return replace(work, verdicts=len(asked), notes=[note])
-
-
-def _priced(
-    model: JudgeConfig,
-    judged: Sequence[tuple[Criterion, Mapping[str, object]]],
-    reply: int,
-    times: int = 1,
-    more: int = 0,
-) -> tuple[CostEstimate, Counter]:
     number, known = counter(model.model), run.current().endpoint(model).price
-    prompt = more + times * sum(count_messages(render(*one), number.count) for one in judged)
-    work = CostEstimate(calls=times * len(judged), judge_tokens=prompt, reply_tokens=reply)
+    short = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
+    thought = REASONING_TOKENS if is_reasoning(model.model) else 0
+    prompt = picture_tokens + sum(count_messages(render(*one[:2]), number.count) for one in asked)
+    reply = sum((number.count(text) if text else short) + thought for *_, text in asked)
+    work = CostEstimate(calls=len(asked), judge_tokens=prompt, reply_tokens=reply)
     work.cost = known.cost(prompt, reply) if known else None
     work.batch_cost = known.cost(prompt, reply, batch=True) if known else None
-    return work, number
+    for _ in range(times):
+        found.add(work)
+    note = f"{model.label}: tokens by {number.name}"
+    if all(text for *_, text in asked):
+        note += f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
+    else:
+        error = f"within {number.error:.0%} of a total" if number.error else "exact"
+        error = "error unknown" if number.error is None else error
+        note += f" ({error}); replies: {short + thought} tokens assumed"
+        note += ", most of them reasoning" if thought else ""
+    found.notes.append(note)
 
 
 def default_rate() -> tuple[float, str]:

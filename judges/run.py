@@ -11,11 +11,11 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import JudgeError
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
 CONCURRENCY = 16  # requests in flight over the whole run, if the user says nothing
-PROBE_SECONDS = 20.0  # that a probe's reply may take
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -122,7 +121,7 @@ class JudgeSession:
         if config.provider in (OPENAI, HUGGINGFACE):
             from lmms_eval_tasks.judges.engine import LanguageJudge
 
-            return LanguageJudge(config, self.provider(config), self)
+            return LanguageJudge(config, self._provider(config), self)
         if config.provider in (REPLAY, NONE):
             from lmms_eval_tasks.judges.providers.replay import NoJudge, ReplayJudge
 
@@ -132,8 +131,7 @@ class JudgeSession:
         kind = PanelJudge if config.provider == PANEL else DebateJudge
         return kind(config, [self.judge(member) for member in config.members])
 
-    def provider(self, config: JudgeConfig) -> Any:
-        """What turns requests to a model into replies; new with each call."""
+    def _provider(self, config: JudgeConfig) -> Provider:
         if config.provider == HUGGINGFACE:
             from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
 
@@ -183,11 +181,14 @@ class JudgeSession:
     def summary(self) -> str:
         """The same in words, for the line before a run."""
         limits, over = self.limits, f" over {self._world} processes" if self._world > 1 else ""
+        set_by_user = {
+            "{:g} requests a minute": limits.requests_per_minute,
+            "at most {} calls": limits.max_calls,
+            "at most ${:g}": limits.max_cost,
+        }
         parts = [
             f"up to {self._flight} requests in flight{over}",
-            *_each("{:g} requests a minute", limits.requests_per_minute),
-            *_each("at most {} calls", limits.max_calls),
-            *_each("at most ${:g}", limits.max_cost),
+            *(words.format(one) for words, one in set_by_user.items() if one is not None),
             "no cache" if self.cache is None else f"replies kept in {self.cache.path}",
         ]
         return ", ".join(parts)
@@ -227,10 +228,6 @@ class JudgeSession:
         self.progress.close()
         if self.cache is not None:
             self.cache.close()
-
-
-def _each(form: str, value: float | None) -> list[str]:
-    return [] if value is None else [form.format(value)]
 
 
 class _Outermost(Judge):
@@ -289,7 +286,9 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     run, asked = current(), list(criteria)
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            checkpoint = run.provider(model)
+            from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
+
+            checkpoint = HuggingFaceProvider(model)
             _ = checkpoint.front  # loads no weights
             if not checkpoint.sees and any(one.images for one in asked):
                 raise JudgeError(f"the judge {model.label} takes no images")
@@ -299,30 +298,6 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
                 f"a file named by {settings.PRICES} (docs/judges.md), or limit the calls with "
                 f"{settings.MAX_CALLS}"
             )
-
-
-def probe(
-    model: JudgeConfig, criterion: Criterion, fields: Mapping[str, object]
-) -> tuple[Verdict, str, list[str]]:
-    """One request to an endpoint, within the user's limits; neither kept, repaired nor repeated.
-
-    Where it gives a verdict, a second one shows which parameters it takes and ignores.
-
-    Returns:
-        The verdict, in which form the endpoint was asked for it (one word, or a schema's), and
-        lines on parameters that are ignored or not taken.
-    """
-    limits = settings.judge_limits()
-    seconds = limits.timeout or min(model.timeout, PROBE_SECONDS)
-    once = replace(model, repairs=0, retries=0, timeout=seconds)
-    prices = load_prices(settings.value(settings.PRICES))
-    with closing(JudgeSession(limits, prices=prices)) as run:
-        judge: Any = run.judge(once)
-        verdict = judge.verdict(criterion, fields)
-        form = "one word" if criterion.labels else judge.provider.form
-        if verdict.score is not None and model.provider == OPENAI:
-            return verdict, form, judge.provider.departures()
-        return verdict, form, []
 
 
 def describe(config: JudgeConfig) -> JsonObject:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, cast
@@ -32,8 +32,9 @@ from lmms_eval_tasks.media import sources
 from lmms_eval_tasks.media.sources import CheckedSource, Source
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 from lmms_eval_tasks.utils.metrics.aggregate import GradedItem, Outcome
+from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 from lmms_eval_tasks.utils.released_files import DataStatus, Release
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Cut(NamedTuple):
     make: Callable[[], object]  # makes it, or finds it; a MediaError says why it cannot
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """The numbers of one task or group, for tables."""
 
     task: str
@@ -516,7 +517,7 @@ class Benchmark:
         names = {"task": "{task} {given}"}
         return {**board, "layouts": [{"title": self.title, "names": names, "columns": columns}]}
 
-    def tables(self, rows: Sequence[Row]) -> Sequence[RenderableType]:
+    def tables(self, rows: Sequence[TableRow]) -> Sequence[RenderableType]:
         """The paper's tables (rich renderables); those without a number are left out.
 
         The first ones are the headline; the others are splits (`--tables all`).
@@ -525,7 +526,7 @@ class Benchmark:
 
         return layouts.tables(self.board(), self.table_rows(rows))
 
-    def table_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def table_rows(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
         """The rows with what else `board`'s layouts name: numbers that follow from several rows."""
         return rows
 
@@ -596,6 +597,33 @@ def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
     plain, *others = (replace(one, of=of_pools(one.of)) for one in accuracies(name))
     shown, units = ("id", "status", "right"), of_pools(aggregate.rights)
     return [replace(plain, shown=shown, mean="", units=units), *others]
+
+
+def rating_metrics(
+    name: str,
+    rated: Callable[[Sequence[S]], Sequence[DimensionRating]],
+    asked: Callable[[Sequence[S]], Sized] | None = None,
+) -> list[Metric[S]]:
+    """A judge's ratings: the mean of those that count, how many failed, and the share that counts.
+
+    Args:
+        rated: the ratings of some items.
+        asked: what should have one, if that is more than those.
+    """
+    wanted = asked or rated
+
+    def failed(items: Sequence[S]) -> int:
+        return len(wanted(items)) - len(rating_means.values(rated(items)))
+
+    def coverage(items: Sequence[S]) -> float | None:
+        number = len(wanted(items))
+        return (number - failed(items)) / number if number else None
+
+    return [
+        Metric(f"{name}_valid", lambda items: rating_means.mean_valid(rated(items))),
+        Metric(f"{name}_failed", failed, better=False),
+        Metric(f"{name}_coverage", coverage),
+    ]
 
 
 def refusals(

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lmms_eval_tasks import prompts, settings
-from lmms_eval_tasks.benchmark import Items, Row
+from lmms_eval_tasks.benchmark import Items, TableRow
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.notify import UNSEEN
 from lmms_eval_tasks.report import measures
@@ -63,9 +63,11 @@ def refused(
     return message
 
 
-def rows(numbers: Mapping[str, Mapping[str, Any]], model: str = "", bad: str = "") -> list[Row]:
+def rows(
+    numbers: Mapping[str, Mapping[str, Any]], model: str = "", bad: str = ""
+) -> list[TableRow]:
     """Numbers by task as rows of a table; some are invalid (`bad`, with blanks between)."""
-    return [Row(task, values, model, task in bad.split()) for task, values in numbers.items()]
+    return [TableRow(task, values, model, task in bad.split()) for task, values in numbers.items()]
 
 
 def own_prompts(

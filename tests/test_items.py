@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter
 from lmms_eval_tasks import judges, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.cvrr_es.items import CvrrItem, RatingItem
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven.items import HavenItem
 from lmms_eval_tasks.judges.asking import Asker
 from lmms_eval_tasks.judges.providers.replay import NoJudge
@@ -25,8 +26,9 @@ from lmms_eval_tasks.maverix.items import ChoiceItem, OpenItem
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
-from lmms_eval_tasks.runs import scoring
-from tests.checks import table
+from lmms_eval_tasks.runs import rescore, scoring
+from lmms_eval_tasks.utils.saved_runs import SavedRun
+from tests.checks import refused, table
 
 ITEMS = (PairItem, OevqaItem, ChoiceItem, OpenItem, RecapItem, HavenItem, CvrrItem, RatingItem)
 # What the run adds to items, of which not every task says that it reads it (host/names.py).
@@ -34,8 +36,11 @@ OF_THE_RUN = {"media", "asked_hash", "arrived", "at_limit"}
 
 
 def type_of(function: Any, name: str) -> type:
-    """The annotation of a parameter, or of what is returned."""
-    function = function.func if isinstance(function, partial) else function
+    """The annotation of a parameter, or of what is returned; or the fields that are selected."""
+    if isinstance(function, partial):
+        if kind := function.keywords.get("kind"):
+            return kind
+        function = function.func
     found: type = get_type_hints(function)[name]
     return found
 
@@ -101,6 +106,28 @@ def test_docs_and_items_are_of_their_types(
             check(whole, broken, frozenset(OF_THE_RUN))
     assert {"ok", "empty"} <= statuses, statuses
     assert "error" not in statuses
+
+
+@table("name", registry.NAMES)
+def test_a_saved_item_that_lacks_a_field_is_named(
+    name: str, on_sample: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line with the file, before anything is scored again."""
+    monkeypatch.setenv(settings.JUDGE, "none")
+    benchmark = registry.load(name)
+    for task in {(one.score, tuple(one.kept)): one for one in benchmark.tasks.values()}.values():
+        docs = [task.keep(doc) for doc in docs_of(benchmark, task)[:2]]
+        items = [scoring.scored(task, doc, "", Asker(NoJudge())) for doc in docs]
+        for field in {*task.kept, task.cluster} - {"id"}:
+            without = {key: one for key, one in items[1].items() if key != field}
+            samples = [{"doc_id": n, "failed": one} for n, one in enumerate([items[0], without])]
+            run = SavedRun(
+                task.name, Path(f"out/1_samples_{task.name}.jsonl"), samples, "m (x)", {}
+            )
+            told = rf"^{run.file}: {re.escape(items[1]['id'])} has no `{field}`; take its line out"
+            refused(DataError, told, rescore.rescore_saved, benchmark, [run], None)
+            without[field] = None  # as some fields of earlier versions
+            refused(DataError, f"{field}`", rescore.rescore_saved, benchmark, [run], None)
 
 
 @table("name", registry.NAMES)

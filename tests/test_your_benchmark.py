@@ -300,7 +300,7 @@ metrics: list[Metric[ToyItem]] = [
     Metric("right", lambda items: items[0]["rigth"]),  # no key "rigth"
     Metric("text", lambda items: items[0]["candidate"]),  # got "str"
     Metric("some", len, lambda item: item["right"] > 0),  # Unsupported operand types
-    Metric("rated", rating_means.mean_valid),  # incompatible type "Callable[[str,
+    Metric("rated", rating_means.mean_valid),  # incompatible type "Callable[[Sequence[
     Metric("n", len, units=lambda items: {i["video"]: i["right"] for i in items}),  # "int | None"
     *split(Metric[ToyScore]("right", len), "video", ["v1"]),
 ]

@@ -39,8 +39,8 @@ def call_with_retries(
 
     Before retry n it waits uniform(0, min(cap, base * 2**(n-1))) seconds (exponential backoff with
     full jitter), on top of what the endpoint asked for: threads that were all told the same number
-    of seconds must not come back at once. The openai package's own retries would pass the rate
-    limits by, and wait on after the endpoint was given up.
+    of seconds must not come back at once. Nothing below this retries: that would pass the limits
+    by, and wait on after the endpoint was given up.
 
     A busy endpoint is asked again, however often, as long as it replies to anybody within
     `patience`: a limit by the minute is over after a minute. One that sends no reply in time is

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_tasks.benchmark import Benchmark, Item, Items, KnownAnswer, KnownAnswers
     from lmms_eval_tasks.judges import Criterion, JudgeConfig
-    from lmms_eval_tasks.judges.costs import Asked
+    from lmms_eval_tasks.judges.costs import LikelyRequest
 
 ALL = "all"
 NO_REPLY = {"api_error", "skipped"}  # statuses of a verdict that say nothing of the judge itself
@@ -145,7 +145,7 @@ def _known_answers(
     return found, f"{whose.title}{', packaged sample' * sample.is_current(place)}"
 
 
-def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[Asked]:
+def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[LikelyRequest]:
     """The requests to the judge, with a likely reply each."""
     from lmms_eval_tasks.runs import estimate
 

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
-from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
+from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, CvrrRelease
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.sources import LEAVE_OUT
 from lmms_eval_tasks.utils import released_files, saved_runs
@@ -127,7 +127,7 @@ def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> A
 
 
 def _joined(
-    entries: Sequence[CandidateAnswer], places: Mapping[str, str], known: Mapping[str, Question]
+    entries: Sequence[CandidateAnswer], places: Mapping[str, str], known: Mapping[str, CvrrQuestion]
 ) -> dict[str, int]:
     """Numbers of the answers by the ids of their questions.
 

@@ -17,7 +17,7 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.items import CvrrDoc, RatingDoc
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
-from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
+from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, CvrrRelease
 from lmms_eval_tasks.cvrr_es.settings import (
     CVRR_CANDIDATES,
     CVRR_NAME,
@@ -119,7 +119,7 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
     return CvrrData(found, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
 
 
-def _asks(task: str, one: Question) -> bool:
+def _asks(task: str, one: CvrrQuestion) -> bool:
     return task in JUDGE_TASKS or dimension_of(task) == one.dimension
 
 
@@ -212,7 +212,7 @@ def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def describe(loaded: LoadedData | None) -> tuple[dict[str, Any], list[Condition]]:
+def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
     """Candidates, shown ratings and frames for the results, and their conditions."""
     section: dict[str, Any] = {"model": running_model()}
     conditions: list[Condition] = []
@@ -256,7 +256,7 @@ def _of_mixture(one: JudgeTask) -> Iterator[str]:
         )
 
 
-def _of_judges(found: CvrrData) -> dict[str, Any]:
+def _of_judges(found: CvrrData) -> dict[str, object]:
     """Candidates, the ratings that may be shown, and whose the mixture shows."""
     told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
     for one in found.candidates:

@@ -42,7 +42,7 @@ _PARQUET = "test-*.parquet"  # the hub's own name of a dimension's only file
 
 
 @dataclass(frozen=True)
-class Question:
+class CvrrQuestion:
     """One question on one video."""
 
     id: str  # `DIMENSION/NNN`, NNN the place in the dimension's annotations from 1 on
@@ -61,7 +61,7 @@ class Question:
 class CvrrRelease(Release):
     """The dimensions that are there, validated row by row; `place` is the folder that has them."""
 
-    questions: tuple[Question, ...]  # the good ones, by dimension in the tables' order, then file's
+    questions: tuple[CvrrQuestion, ...]  # the good ones, in the tables' and files' order
     # By dimension the question at each place, by its id; "" if a bad row does not say.
     places: Mapping[str, Mapping[str, str]]
     annotations: Mapping[str, Path]  # by dimension its file
@@ -81,7 +81,7 @@ class CvrrRelease(Release):
             "bad_questions": len(self.problems),
         }
 
-    def video_path(self, question: Question) -> Path:
+    def video_path(self, question: CvrrQuestion) -> Path:
         """Where the video of a question is, or would be."""
         folders = [self.place, self.place / UNPACKED]
         return released_files.video_path(
@@ -134,7 +134,7 @@ def find(base: Path, dimension: str) -> Path | None:
 
 @lru_cache(maxsize=8)
 def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> CvrrRelease:
-    questions: list[Question] = []
+    questions: list[CvrrQuestion] = []
     problems: dict[str, str] = {}
     places: dict[str, dict[str, str]] = {}
     content: dict[str, list[Any]] = {}
@@ -153,7 +153,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
                 held.append(row)
             else:
                 held.append([one.Q, one.A, one.VideoID])
-                questions.append(Question(name, dimension, one.VideoID, one.Q, one.A))
+                questions.append(CvrrQuestion(name, dimension, one.VideoID, one.Q, one.A))
                 asked[name] = one.Q
         if len(bad) == len(rows):
             first = "".join(f"; {why}" for why in list(bad.values())[:1])

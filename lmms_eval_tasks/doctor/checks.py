@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from lmms_eval_tasks import context, judges, registry, settings
+from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, LoadedData
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status
@@ -299,8 +299,10 @@ def _requests_to_judge(
 
 
 def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]) -> Finding:
+    from lmms_eval_tasks.judges.providers.probe import probe
+
     begun = time.monotonic()
-    verdict, form, departures = judges.probe(model, criterion, fields)
+    verdict, form, departures = probe(model, criterion, fields)
     took = f"{time.monotonic() - begun:.1f} s"
     if verdict.status == Status.OK.value:
         told = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"

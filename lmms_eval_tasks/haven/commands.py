@@ -40,7 +40,7 @@ def build_command(
     ] = False,
 ) -> None:
     """Make HAVEN's record of your own videos: frames, shots, keyframes, texts; can be resumed."""
-    from lmms_eval_tasks.haven.options import OWN, Options
+    from lmms_eval_tasks.haven.options import OWN, HavenOptions
     from lmms_eval_tasks.haven.records import build, release
     from lmms_eval_tasks.judges import run, writer
 
@@ -61,7 +61,7 @@ def build_command(
             return
         lines, written = build.build(jobs, out, config)
         print(*lines, *writer.lines(written), sep="\n")
-    made = release.read(out, Options(sources=(OWN,)))
+    made = release.read(out, HavenOptions(sources=(OWN,)))
     print(f"{out}: of the source own, videos that fit HAVEN's form: {len(made.records)}")
     for name, why in made.problems.items():
         print(f"{name}: {why}")

@@ -30,7 +30,7 @@ from lmms_eval_tasks.haven.options import (
     OF_SENTENCES,
     SUMMARIES,
     TASKS,
-    Options,
+    HavenOptions,
     Variant,
 )
 from lmms_eval_tasks.haven.records import release as released
@@ -64,7 +64,7 @@ class HavenData(LoadedData):
         gaps: by task and id of a video, why its item is left out without asking the user.
     """
 
-    options: Options
+    options: HavenOptions
     gaps: Mapping[str, Mapping[str, str]]
 
     def left_out(self, task: str) -> dict[str, str]:
@@ -177,7 +177,7 @@ def row(record: Record, digest: str) -> HavenRow:
     return cast(HavenRow, made)
 
 
-def make_doc(given: HavenRow, task: Variant, chosen: Options) -> HavenDoc:
+def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
     """A task's doc of a video's row."""
     n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
     units: list[int] = []

@@ -157,7 +157,7 @@ def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
     for one in asked:
         try:
             own = pictures(one, load())
-            values.append(implementation.clip_score(one.sentences, own, model).value)
+            values.append(implementation.clip_score(one.sentences, own, model)[0])
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
             values.append(None)

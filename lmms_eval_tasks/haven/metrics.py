@@ -15,24 +15,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import Literal, TypeVar
 
-from typing_extensions import ReadOnly, TypedDict
-
-from lmms_eval_tasks.benchmark import Metric, Units, refusals, split
+from lmms_eval_tasks.benchmark import Metric, Units, rating_metrics, refusals, split
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.items import HavenItem
 from lmms_eval_tasks.haven.judge import SummaryFrames
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics
+from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 
 Items = Sequence[HavenItem]
 Values = Callable[[Items], list[float | None]]
 Statistic = Callable[[Items], float | None]
 T = TypeVar("T")
 
-ROUGE = ("rouge", "rouge1", "rouge2", "rougeL")
+ROUGE = ("rouge", *text_metrics.ROUGE_KINDS)
 KEYFRAMES = ("f1", "precision", "recall")
 IS_GT = "_is_gt"  # against the frames that `is_gt` marks, not all frames of the key shots
 ORDER = ("spearman", "kendall")
@@ -59,24 +60,17 @@ SHOWN = ("rouge", *KEYFRAMES, *ORDER)
 # --- statistics of items ------------------------------------------------------------------------
 
 
+def _source(item: HavenItem) -> str:
+    return item["source"]
+
+
 def _part_status(item: HavenItem, part: str) -> str:
     """The status of one part of a reply; its whole status where it has no such part."""
     return item["parts"].get(part, item["status"])
 
 
-class _InSource(TypedDict):
-    source: ReadOnly[str]
-
-
-class _RatedInSource(_InSource, rating_means.WithDimensions):
-    """G-Eval's rating of an item, under the metric's name."""
-
-
-S = TypeVar("S", bound=_InSource)
-
-
 def mean_of_sources(
-    statistic: Callable[[Sequence[S]], float | None], items: Sequence[S]
+    statistic: Callable[[Sequence[T]], float | None], source: Callable[[T], str], items: Sequence[T]
 ) -> float | None:
     """Mean over the sources that have a value, each weighing the same.
 
@@ -84,7 +78,7 @@ def mean_of_sources(
     """
     if statistic(items) is None:
         return None
-    return aggregate.mean_of_groups(statistic, lambda item: item["source"], items)
+    return aggregate.mean_of_groups(statistic, source, items)
 
 
 # --- a task's metrics ---------------------------------------------------------------------------
@@ -112,7 +106,7 @@ def _family(
     return [
         mean,
         Metric(f"{name}_valid", over_valid(plain), units=units and over_valid(units)),
-        Metric(f"{name}_sources", functools.partial(mean_of_sources, plain)),
+        Metric(f"{name}_sources", functools.partial(mean_of_sources, plain, _source)),
         *split(mean, "source", SOURCES),
     ]
 
@@ -141,39 +135,27 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
     ]
 
 
-def _rating(
-    metric: str, statistic: Callable[[str, Sequence[_RatedInSource]], float | None]
-) -> Statistic:
-    """A number of G-Eval's ratings of one mode (rating_means.py); none if no rating has it."""
-
-    def of(items: Items) -> float | None:
-        broken: geval.TextRating = {"score": None, "status": "error", "mode": None}
-        given = [item["geval"] or broken for item in items]
-        column = zip(items, geval.column(metric, given), strict=False)
-        ratings: list[_RatedInSource] = [
-            {"status": one["status"], "source": item["source"], "dimensions": {metric: one}}
-            for item, one in column
-        ]
-        return statistic(metric, ratings)
-
-    return of
-
-
 def _rated(metric: str) -> list[Metric[HavenItem]]:
-    def of_sources(_: str, ratings: Sequence[_RatedInSource]) -> float | None:
-        return mean_of_sources(functools.partial(rating_means.mean_valid, metric), ratings)
+    """G-Eval's ratings of one mode; none if no rating has it."""
 
-    name = f"{metric}_valid"
-    mean = Metric(
-        name, _rating(metric, rating_means.mean_valid), shown=("geval", "source", "status")
-    )
-    return [
-        mean,
-        Metric(f"{metric}_failed", _rating(metric, rating_means.count_failed), better=False),
-        Metric(f"{metric}_coverage", _rating(metric, rating_means.coverage)),
-        Metric(f"{name}_sources", _rating(metric, of_sources)),
-        *split(mean, "source", SOURCES),
-    ]
+    def with_source(items: Items) -> list[tuple[str, DimensionRating]]:
+        broken: geval.TextRating = {"score": None, "status": "error", "mode": None}
+        column = geval.column(metric, [item["geval"] or broken for item in items])
+        return list(zip(map(_source, items), column, strict=False))
+
+    def rated(items: Items) -> list[DimensionRating]:
+        return [one for _, one in with_source(items)]
+
+    def of_pairs(pairs: Sequence[tuple[str, DimensionRating]]) -> float | None:
+        return rating_means.mean_valid([one for _, one in pairs])
+
+    def of_sources(items: Items) -> float | None:
+        return mean_of_sources(of_pairs, itemgetter(0), with_source(items))
+
+    mean, *others = rating_metrics(metric, rated)
+    mean = replace(mean, shown=("geval", "source", "status"))
+    sources = Metric(f"{mean.name}_sources", of_sources)
+    return [mean, *others, sources, *split(mean, "source", SOURCES)]
 
 
 def of_kind(kind: str) -> list[Metric[HavenItem]]:
@@ -202,9 +184,9 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
         found += _family("clipscore", judge.clipscore, "")
         found += [Metric(f"{p}_failed", failed(p), better=False) for p in ("summary", "frames")]
     if kind in SUMMARIES:
-        found += [metric for name in GEVAL for metric in _rated(name)]
-        headline = {f"{name}_valid": _rating(name, rating_means.mean_valid) for name in GEVAL}
-        found += refusals("refusals", headline)
+        rated = [_rated(name) for name in GEVAL]
+        found += [metric for metrics in rated for metric in metrics]
+        found += refusals("refusals", {mean.name: mean.of for mean, *_ in rated})
     if kind in ORDERS:
         found.append(Metric("undefined", count("undefined"), better=None))
         found += [Metric(f"{name}_authors", authors(name)) for name in ORDER]

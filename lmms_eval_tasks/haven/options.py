@@ -96,7 +96,7 @@ MOST = {"temporal": 5, "saliency": 8, "grounding": 3}
 Count = Annotated[int, Field(ge=0)]
 
 
-class Options(BaseModel):
+class HavenOptions(BaseModel):
     """How items are made: what a user can choose (lmms_eval_tasks/haven/README.md)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -138,7 +138,7 @@ class Options(BaseModel):
 OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
 
 
-def layout(task: Variant, chosen: Options, *, by_shot: bool = True) -> str:
+def layout(task: Variant, chosen: HavenOptions, *, by_shot: bool = True) -> str:
     """The name of what a request holds, and in which order (inputs.py).
 
     Args:
@@ -151,12 +151,12 @@ def layout(task: Variant, chosen: Options, *, by_shot: bool = True) -> str:
     return task.kind + ("_text" if task.text else "")
 
 
-def current() -> Options:
+def current() -> HavenOptions:
     """The user's choice; raises as `parse`."""
     return parse(settings.text(HAVEN))
 
 
-def parse(text: str) -> Options:
+def parse(text: str) -> HavenOptions:
     """Options from `NAME=VALUE,...`; sources and ids are joined by `+`: `sources=tvsum+summe`.
 
     Raises:
@@ -167,7 +167,7 @@ def parse(text: str) -> Options:
     why = "expected NAME=VALUE, each once"
     try:
         if len(given) == len(pairs) and all(given.values()):
-            return Options.model_validate(given)
+            return HavenOptions.model_validate(given)
     except ValidationError as error:
-        why = f"{told(error, 2)}; known: {', '.join(Options.model_fields)}"
+        why = f"{told(error, 2)}; known: {', '.join(HavenOptions.model_fields)}"
     raise TasksError(f"{HAVEN}={text!r}: {why}")

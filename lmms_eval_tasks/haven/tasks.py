@@ -141,13 +141,12 @@ def _v2t(doc: KeptHaven, reply: str) -> Reading:
 def _summary(
     doc: KeptHaven, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> Reading:
-    found = text_metrics.rouge(candidate, judging.reference(doc))
     return {
         "parts": {"summary": read.status},
         "candidate": candidate,
         "sentences": list(read.sentences),
         "violations": dict(violations),
-        "scores": {name: getattr(found, name) for name in metrics.ROUGE},
+        "scores": text_metrics.rouge(candidate, judging.reference(doc)),
     }
 
 

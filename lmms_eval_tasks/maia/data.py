@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.maia.items import AskedQuestion, OevqaDoc, PairDoc
-from lmms_eval_tasks.maia.release import POOL_SIZE, MaiaRelease, Question
+from lmms_eval_tasks.maia.release import POOL_SIZE, MaiaQuestion, MaiaRelease
 from lmms_eval_tasks.maia.settings import MAIA, STILL_CLIP
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
@@ -45,7 +45,7 @@ def sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def true_letters(video: str, question: Question) -> list[str]:
+def true_letters(video: str, question: MaiaQuestion) -> list[str]:
     """The letter of the true statement in each of the pool's eight pairs.
 
     Depends on video, category, question and index only; exactly four are A, so that a model that
@@ -67,7 +67,7 @@ def still() -> bool:
 
 def _asked(
     loaded: LoadedData, setting: str, left_out: Collection[str]
-) -> Iterator[tuple[Question, AskedQuestion]]:
+) -> Iterator[tuple[MaiaQuestion, AskedQuestion]]:
     """Each question, in the file's order, and the fields that all its docs share."""
     release: MaiaRelease = loaded.release
     for video in release.videos:

@@ -63,20 +63,6 @@ class OevqaDoc(AskedQuestion):
     lure: ReadOnly[str]  # a false statement, for scripted models
 
 
-class MaiaMedia(TypedDict):
-    """What was handed over."""
-
-    kind: ReadOnly[str]
-    n_frames: ReadOnly[int]
-    recipe: ReadOnly[str]
-
-
-class MaiaHanded(TypedDict):
-    """What the log says of the media."""
-
-    media: ReadOnly[MaiaMedia | None]  # None without a video
-
-
 class PairScore(Scored):
     """What a reply to a pair is worth."""
 
@@ -99,11 +85,11 @@ class OevqaScore(Scored):
     meteor: NotRequired[ReadOnly[float]]
 
 
-class PairItem(KeptPair, PairScore, MaiaHanded):
+class PairItem(KeptPair, PairScore):
     """A reply to a pair."""
 
 
-class OevqaItem(KeptOevqa, OevqaScore, MaiaHanded):
+class OevqaItem(KeptOevqa, OevqaScore):
     """An answer to a question."""
 
 

@@ -121,7 +121,9 @@ ANSWERS: list[Metric[OevqaItem]] = [
     _of_all("bleu", text_metrics.corpus_bleu),
     _of_all("bleu_13a", text_metrics.bleu_13a),
     _of_all("cider", text_metrics.corpus_cider),
-    _of_all("cider_ptb", text_metrics.cider_ptb),
+    _of_all(
+        "cider_ptb", functools.partial(text_metrics.corpus_cider, words=text_metrics.ptb_words)
+    ),
     Metric("bertscore", bertscore, _scored),
 ]
 

@@ -46,7 +46,7 @@ Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
 Target = Annotated[int, Field(ge=0, le=1)]
 
 
-class Question(BaseModel):
+class MaiaQuestion(BaseModel):
     """One question with its pool; `true_statement[i]` and `false_statement[i]` are a pair."""
 
     model_config = ConfigDict(frozen=True)
@@ -68,7 +68,7 @@ class Question(BaseModel):
         return value
 
     @model_validator(mode="after")
-    def _different(self) -> Question:
+    def _different(self) -> MaiaQuestion:
         pairs = zip(self.true_statement, self.false_statement, strict=True)
         for number, (true, false) in enumerate(pairs, 1):
             if true == false:
@@ -87,11 +87,11 @@ class Video(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     video: Annotated[str, StringConstraints(pattern=r"^video\d+$")]
-    question_categories_A: list[Question]  # noqa: N815  # as released
-    question_categories_B: list[Question]  # noqa: N815
+    question_categories_A: list[MaiaQuestion]  # noqa: N815  # as released
+    question_categories_B: list[MaiaQuestion]  # noqa: N815
 
     @property
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[MaiaQuestion]:
         """All questions, in the file's order."""
         return [*self.question_categories_A, *self.question_categories_B]
 

@@ -37,7 +37,6 @@ from lmms_eval_tasks.maia.items import (
     Categorised,
     KeptOevqa,
     KeptPair,
-    MaiaHanded,
     OevqaDoc,
     OevqaItem,
     OevqaScore,
@@ -169,29 +168,14 @@ def _taken(path: str, recipe: clip_specs.ClipSpec) -> tuple[Image, ...]:
 # --- what the reply is worth ------------------------------------------------------------------
 
 
-def keep_pair(doc: PairDoc) -> KeptPair:
-    """The fields for the log: all that `rescore` needs."""
-    return select_fields(doc, KeptPair)
-
-
-def keep_question(doc: OevqaDoc) -> KeptOevqa:
-    """The fields for the log: all that `rescore` needs."""
-    return {**select_fields(doc, KeptOevqa), "references": list(doc["references"])}
-
-
-def handed(doc: MaiaDoc) -> MaiaHanded:
+def handed(doc: MaiaDoc) -> dict[str, object]:
     """What was handed over for the doc; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
     made, form = media_of(doc), _form(doc)
     is_picture = form == "image" and doc["setting"] == "black"
-    return {
-        "media": {
-            "kind": made.kind if form == "video" else form,
-            "n_frames": made.n_frames,
-            "recipe": "black-image" if is_picture else made.recipe,
-        }
-    }
+    told = {"kind": made.kind if form == "video" else form, "n_frames": made.n_frames}
+    return {"media": {**told, "recipe": "black-image" if is_picture else made.recipe}}
 
 
 # By the authors' rule this is the letter that a reply chooses, also the preposition of "A destra".
@@ -246,7 +230,7 @@ def _pairs(name: str, language: str) -> Task[PairDoc, KeptPair, PairItem]:
     return Task(
         name,
         functools.partial(pair_prompt, language),
-        keep_pair,
+        functools.partial(select_fields, kind=KeptPair),
         vsv,
         metrics.PAIRS,
         identity=_IDENTITY,
@@ -262,7 +246,7 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
     return Task(
         name,
         functools.partial(question_prompt, language),
-        keep_question,
+        functools.partial(select_fields, kind=KeptOevqa),
         oevqa,
         metrics.ANSWERS,
         identity=_IDENTITY,

@@ -77,21 +77,14 @@ class OpenDoc(OpenQuestion, ShownFiles):
     lure: ReadOnly[str]  # a wrong option, for scripted models
 
 
-class MaverixMedia(TypedDict):
-    """What was handed over; a mode without picture and sound has no segment."""
-
-    start: NotRequired[ReadOnly[float]]  # seconds
-    end: NotRequired[ReadOnly[float]]
-    n_frames: NotRequired[ReadOnly[int]]  # 0 without picture
-    subtitles: ReadOnly[bool]  # some were shown
-
-
 class MaverixHanded(TypedDict):
     """What reached the model."""
 
     hears: ReadOnly[Mapping[str, str]]  # state of sound (metrics.SOUND) in each mode that has any
     sound: ReadOnly[str]  # that of the item's own mode; "" without sound
-    media: ReadOnly[MaverixMedia | None]  # None where a file is gone, or nothing is known
+    # Whether subtitles were shown, and the segment in seconds with its `n_frames`, 0 without
+    # picture; None where a file is gone, or nothing is known.
+    media: ReadOnly[Mapping[str, object] | None]
 
 
 class KeptChoice(ChoiceQuestion, MaverixHanded):

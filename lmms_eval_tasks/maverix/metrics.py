@@ -24,6 +24,7 @@ from lmms_eval_tasks.benchmark import (
     Metric,
     accuracies,
     pool_accuracies,
+    rating_metrics,
     refusals,
     split,
 )
@@ -147,11 +148,11 @@ def _robust(items: Sequence[OpenItem]) -> dict[str, tuple[str, float]]:
 
     None in a run not judged. The paper names robustness without defining it.
     """
-    if rating_means.is_unjudged("correctness", items):
+    if aggregate.is_unjudged(rating_means.ratings("correctness", items)):
         return {}
     rated = {}
     for pair in pairs(items):
-        values = [rating_means.value("correctness", item) for item in pair]
+        values = map(rating_means.value, rating_means.ratings("correctness", pair))
         known = [value for value in values if value is not None]
         if len(known) == 2:
             rated[pair[0]["question_id"]] = (pair[0]["video"], float(min(known) >= GOOD))
@@ -191,11 +192,11 @@ def _mean_authors(dimension: str, items: Sequence[OpenItem]) -> float | None:
     """Mean with ratings that we lack as their code has them; None in a run not judged yet."""
 
     def score(item: OpenItem) -> float:
-        value = rating_means.value(dimension, item)
+        value = rating_means.value(rating_means.rating(dimension, item))
         raw = item.get("verdicts", {}).get(dimension, {}).get("raw", "")
         return score_of_authors(raw) if value is None else value
 
-    waiting = rating_means.is_unjudged(dimension, items)
+    waiting = aggregate.is_unjudged(rating_means.ratings(dimension, items))
     return None if waiting else aggregate.mean(map(score, items))
 
 
@@ -203,16 +204,11 @@ def _rated(
     name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None
 ) -> list[Metric[OpenItem]]:
     """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
+    made: list[Metric[OpenItem]] = rating_metrics(name, partial(rating_means.ratings, name))
+    mean, *others = (replace(one, where=where) for one in made)
     return [
-        Metric(
-            f"{name}_valid",
-            partial(rating_means.mean_valid, name),
-            where,
-            shown=shown,
-            units=partial(rating_means.units, name),
-        ),
-        Metric(f"{name}_failed", partial(rating_means.count_failed, name), where, better=False),
-        Metric(f"{name}_coverage", partial(rating_means.coverage, name), where),
+        replace(mean, shown=shown, units=partial(rating_means.units, name)),
+        *others,
         Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
     ]
 
@@ -224,9 +220,9 @@ def _of_dimension(name: str) -> list[Metric[OpenItem]]:
     return [mean, *others, *split(mean, "agentic", SPLITS["agentic"]), both]
 
 
-_HEADLINE = {f"{name}_valid": partial(rating_means.mean_valid, name) for name in DIMENSIONS}
+_RATED = {name: _of_dimension(name) for name in DIMENSIONS}
 OPEN: list[Metric[OpenItem]] = [
-    *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
+    *(metric for metrics in _RATED.values() for metric in metrics),
     *_rated(CONSISTENCY, lambda i: _kept_for_both(i) and _is_own(i), _kept_for_both, None),
     Metric(
         "robust_both",
@@ -236,7 +232,10 @@ OPEN: list[Metric[OpenItem]] = [
         share=True,
     ),
     Metric("robust_n", lambda items: len(_robust(items)), _unborrowed, better=None),
-    *(replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
+    *(
+        replace(one, where=_is_asked)
+        for one in refusals("refusals", {mean.name: mean.of for mean, *_ in _RATED.values()})
+    ),
     Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
     _count("n_borrowed", _is_first, lambda item: item.get("borrowed", False)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lmms_eval_tasks.benchmark import Row
+from lmms_eval_tasks.benchmark import TableRow
 from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import MODES, MULTIMODAL, TASKS, UNIMODAL
 from lmms_eval_tasks.tables.paper_tables import Sure, number
@@ -21,7 +21,7 @@ _LENGTHS = {"localized": "", "long": "long_"}  # of a video -> how names of task
 class ModelNumbers(NamedTuple):
     """One model's numbers with one length of video."""
 
-    rows: Mapping[tuple[str, str], Row]  # by kind and mode
+    rows: Mapping[tuple[str, str], TableRow]  # by kind and mode
     sound: Mapping[str, str]  # mode -> metrics.SOUND; of all lengths
 
     def value(self, kind: str, mode: str, metric: str) -> float | None:
@@ -65,7 +65,7 @@ class ModelNumbers(NamedTuple):
         }
 
 
-def rows(given: Sequence[Row]) -> Iterator[Row]:
+def rows(given: Sequence[TableRow]) -> Iterator[TableRow]:
     """The rows with their marks, and for each model and length one more, `maverix_..._by_mode`."""
     asked = [(TASKS[row.task], row) for row in given if row.task in TASKS]
     for model in dict.fromkeys(row.model for _, row in asked):
@@ -76,10 +76,10 @@ def rows(given: Sequence[Row]) -> Iterator[Row]:
             there = {(a.kind, a.mode.slug): row for a, row in own if a.length == length}
             entry = ModelNumbers(there, sound)
             yield from (row._replace(marks=entry.doubts(at)) for (_, at), row in there.items())
-            yield Row(f"maverix_{start}by_mode", entry.by_mode(), model)
+            yield TableRow(f"maverix_{start}by_mode", entry.by_mode(), model)
 
 
-def _state(mode: str, rows: Sequence[tuple[str, Row]]) -> str:
+def _state(mode: str, rows: Sequence[tuple[str, TableRow]]) -> str:
     """What became of a mode's sound (metrics.SOUND), by the counts of a model's tasks; "" unknown.
 
     Where the mode was not run, those of the others say whether S stands in for it.

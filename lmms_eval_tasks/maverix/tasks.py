@@ -23,7 +23,7 @@ from lmms_eval_tasks.benchmark import (
     LoadedData,
     Part,
     Ran,
-    Row,
+    TableRow,
     Task,
     select_fields,
 )
@@ -40,7 +40,6 @@ from lmms_eval_tasks.maverix.items import (
     KeptChoice,
     KeptOpen,
     MaverixHanded,
-    MaverixMedia,
     OpenDoc,
     OpenItem,
     OpenQuestion,
@@ -167,22 +166,18 @@ def handed(doc: MaverixDoc) -> MaverixHanded:
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
-def _media(doc: MaverixDoc) -> MaverixMedia | None:
+def _media(doc: MaverixDoc) -> dict[str, object] | None:
     """None where a file is gone by now: the answer still counts."""
     mode = MODES[doc["mode"]]
     try:
-        subtitled = mode.subtitles and bool(data.cues(doc))
+        shown = {"subtitles": mode.subtitles and bool(data.cues(doc))}
         if not mode.picture and not mode.sound:
-            return {"subtitles": subtitled}
+            return {**shown}
         made = media_of(doc)
     except (TasksError, OSError):
         return None
-    return {
-        "start": made.start,
-        "end": made.end,
-        "n_frames": made.n_frames if mode.picture else 0,
-        "subtitles": subtitled,
-    }
+    n_frames = made.n_frames if mode.picture else 0
+    return {"start": made.start, "end": made.end, "n_frames": n_frames, **shown}
 
 
 def choice(doc: KeptChoice, reply: str) -> ChoiceScore:
@@ -353,7 +348,7 @@ class Maverix(Benchmark):
     data_notes = staticmethod(data.notes)
     judge_prompt = staticmethod(judging.prompt)
 
-    def table_rows(self, rows: Sequence[Row]) -> list[Row]:
+    def table_rows(self, rows: Sequence[TableRow]) -> list[TableRow]:
         """With what stands by mode, and with marks of sound that did not arrive."""
         return list(tables.rows(rows))
 

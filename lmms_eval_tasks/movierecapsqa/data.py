@@ -48,7 +48,7 @@ _NEEDS = {
 }
 
 
-class Condition(NamedTuple):
+class InputCondition(NamedTuple):
     """What of the source reaches the model (5.2); `prompt` is its part of the prompt file."""
 
     title: str
@@ -59,9 +59,11 @@ class Condition(NamedTuple):
 
 # By the slug in task names; the default has none.
 CONDITIONS = {
-    "": Condition("both", picture=True, dialogue=True, prompt="both"),
-    "frames": Condition("only frames", picture=True, dialogue=False, prompt="only_frames"),
-    "dialogue": Condition("only dialogue", picture=False, dialogue=True, prompt="only_dialogue"),
+    "": InputCondition("both", picture=True, dialogue=True, prompt="both"),
+    "frames": InputCondition("only frames", picture=True, dialogue=False, prompt="only_frames"),
+    "dialogue": InputCondition(
+        "only dialogue", picture=False, dialogue=True, prompt="only_dialogue"
+    ),
 }
 
 
@@ -84,7 +86,7 @@ ALL, ALIGNED = "all", "aligned"
 GIVEN, NONE = "given", "none"
 
 
-class Options(NamedTuple):
+class JudgeOptions(NamedTuple):
     """What the judge is shown beside question and claims (`--movierecapsqa NAME=VALUE,...`).
 
     The authors' released code shows a question's own facts and no dialogue; the published scores
@@ -95,14 +97,14 @@ class Options(NamedTuple):
     dialogue: str = GIVEN  # the segment's, or `none`
 
 
-def options() -> Options:
+def options() -> JudgeOptions:
     """The user's choice.
 
     Raises:
         TasksError: an option is unknown, given twice, or has another value.
     """
     values = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
-    return Options(**settings.chosen(MOVIERECAPSQA, values))
+    return JudgeOptions(**settings.chosen(MOVIERECAPSQA, values))
 
 
 # --- the files that a task needs ------------------------------------------------------------------
@@ -159,7 +161,7 @@ def complaints(release: MovieRelease, names: Sequence[str]) -> list[str]:  # noq
     return empty + without_own(release, options())
 
 
-def without_own(release: MovieRelease, chosen: Options) -> list[str]:
+def without_own(release: MovieRelease, chosen: JudgeOptions) -> list[str]:
     """The complaint about questions without facts of their own, which `facts=aligned` needs."""
     lacking = [s.question_id(q) for s, q in release.questions() if q.aligned is None]
     if chosen.facts == ALL or not lacking:

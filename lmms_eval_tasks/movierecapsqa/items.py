@@ -27,7 +27,7 @@ class KeptRecap(TypedDict):
     facts: ReadOnly[Sequence[str]]  # of the segment
     judged_baselines: ReadOnly[Sequence[str]]  # some of settings.JUDGED_BASELINES
     aligned: NotRequired[ReadOnly[Sequence[str]]]  # the question's own facts; not in older runs
-    shown: NotRequired[ReadOnly[Mapping[str, str]]]  # to the judge (data.Options)
+    shown: NotRequired[ReadOnly[Mapping[str, str]]]  # to the judge (data.JudgeOptions)
 
 
 class RecapDoc(KeptRecap):

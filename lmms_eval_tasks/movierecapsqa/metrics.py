@@ -17,11 +17,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Metric, Units, refusals, split
+from lmms_eval_tasks.benchmark import Metric, rating_metrics, refusals, split
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
@@ -32,9 +33,9 @@ from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import ModelScores
+from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 
 Items = Sequence[RecapItem]
-Ratings = Sequence[rating_means.WithDimensions]
 
 
 def answered(items: Items) -> list[RecapItem]:
@@ -45,51 +46,34 @@ def answered(items: Items) -> list[RecapItem]:
 # --- ratings: by dimension, and of the judged baselines -------------------------------------------
 
 
-def mean_answered(dimension: str, items: Items) -> float | None:
-    """Mean of the ratings that count, without empty answers."""
-    return rating_means.mean_valid(dimension, answered(items))
+def _variance(name: str, rated: Callable[[Items], Sequence[DimensionRating]]) -> Metric[RecapItem]:
+    def of(items: Items) -> float | None:
+        return rating_means.variance(rating_means.values(rated(items)))
 
-
-def _beside(
-    name: str, rated: Callable[[Items], Ratings], asked: Callable[[Items], Ratings]
-) -> list[Metric[RecapItem]]:
-    """What stands beside a mean of ratings of the `rated` items, of those `asked` about."""
-
-    def failed(items: Items) -> int:
-        return len(asked(items)) - len(rating_means.values(name, rated(items)))
-
-    def coverage(items: Items) -> float | None:
-        number = len(asked(items))
-        return (number - failed(items)) / number if number else None
-
-    return [
-        Metric(f"{name}_var", lambda i: rating_means.variance_valid(name, rated(i)), better=None),
-        Metric(f"{name}_failed", failed, better=False),
-        Metric(f"{name}_coverage", coverage),
-    ]
+    return Metric(f"{name}_var", of, better=None)
 
 
 def _of_dimension(name: str) -> list[Metric[RecapItem]]:
-    def units(items: Items) -> Units:
-        return rating_means.units(name, answered(items))
+    def rated(items: Items) -> list[DimensionRating]:
+        return rating_means.ratings(name, answered(items))
 
-    mean = Metric(
-        f"{name}_valid",
-        functools.partial(mean_answered, name),
+    mean, *others = rating_metrics(name, rated, asked=list)
+    mean = replace(
+        mean,
         shown=("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status"),
-        units=units,
+        units=lambda items: rating_means.units(name, answered(items)),
     )
     with_empty = Metric(
-        f"{name}_valid_empty_wrong",
-        functools.partial(rating_means.mean_valid, name),
+        f"{mean.name}_empty_wrong",
+        lambda items: rating_means.mean_valid(rating_means.ratings(name, items)),
         units=functools.partial(rating_means.units, name),
     )
     parts = (split(mean, field, slugs, f"{field}_") for field, slugs in SPLITS.items())
-    return [mean, with_empty, *_beside(name, answered, lambda items: items), *chain(*parts)]
+    return [mean, with_empty, _variance(name, rated), *others, *chain(*parts)]
 
 
-def baseline(metric: str, items: Items) -> list[rating_means.WithDimensions]:
-    """Items as rating_means.py wants them, of those that have this baseline and a reference.
+def baseline(metric: str, items: Items) -> list[DimensionRating]:
+    """The ratings of the items that have this baseline and a reference.
 
     Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
     item whose scoring broke lacks it, and counts as failed. Empty answers are not among them.
@@ -101,15 +85,13 @@ def baseline(metric: str, items: Items) -> list[rating_means.WithDimensions]:
     broken: geval.TextRating = {"score": None, "status": "error", "mode": None}
     made = [one or broken for status, one in given if one is not None or status == "error"]
     found = [one for one in made if one["status"] != NO_REFERENCE]
-    if key == GEVAL:
-        found = geval.column(metric, cast(list[geval.TextRating], found))
-    return [{"status": one["status"], "dimensions": {metric: one}} for one in found]
+    return geval.column(metric, cast(list[geval.TextRating], found)) if key == GEVAL else found
 
 
 def _of_baseline(name: str) -> list[Metric[RecapItem]]:
     own = functools.partial(baseline, name)
-    mean = Metric(name, lambda items: rating_means.mean_valid(name, own(items)))
-    return [mean, *_beside(name, own, own)]
+    mean, *others = rating_metrics(name, own)
+    return [replace(mean, name=name), _variance(name, own), *others]
 
 
 # --- text metrics against the dataset's answer (4.1 and Table 4, "Semantic Metrics") --------------
@@ -169,14 +151,12 @@ def _count(status: str) -> Callable[[Items], int]:
     return lambda items: sum(item["status"] == status for item in items)
 
 
+_RATED = {name: _of_dimension(name) for name in DIMENSIONS}
 METRICS: list[Metric[RecapItem]] = [
-    *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
+    *chain(*_RATED.values()),
     Metric("no_claims", _count(aggregate.NO_CLAIMS), better=False),
     Metric("empty", _count("empty"), better=False),
-    *refusals(
-        "refusals",
-        {f"{name}_valid": functools.partial(mean_answered, name) for name in DIMENSIONS},
-    ),
+    *refusals("refusals", {mean.name: mean.of for mean, *_ in _RATED.values()}),
     *_text("rouge_l", ("status", "rouge_l")),
     *_text("bertscore"),
     *_text("bartscore"),

@@ -11,12 +11,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.benchmark import Doc, Items, KnownAnswer, KnownAnswers, LoadedData, Task
-from lmms_eval_tasks.benchmark import Row as TableRow
+from lmms_eval_tasks.benchmark import (
+    Doc,
+    Items,
+    KnownAnswer,
+    KnownAnswers,
+    LoadedData,
+    TableRow,
+    Task,
+)
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.sources import bad_items, check, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
@@ -174,19 +182,14 @@ def rows(
     """How far our scores of the answers agree with the published ones: of each model, all models
     and people.
     """
-    pairs = [
-        ScorePair(
-            *(one.by, one.doc["id"], one.doc["video"]),
-            *(rating_means.value(dimension, item), one.scores[dimension]),
-        )
-        for one, item in zip(answers, aggregate.as_counted(items), strict=True)
-    ]
+    rated = map(rating_means.value, rating_means.ratings(dimension, aggregate.as_counted(items)))
     groups: dict[str, list[ScorePair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.rater, []).append(pair)
+    for one, ours in zip(answers, rated, strict=True):
+        pair = ours, one.scores[dimension], one.doc["video"]
+        groups.setdefault(one.by, []).append(pair)
     people = groups.pop(PEOPLE, None)
     if len(groups) > 1:
-        groups["all models"] = [pair for pair in pairs if pair.rater != PEOPLE]
+        groups["all models"] = list(chain.from_iterable(groups.values()))
     groups |= {PEOPLE: people} if people else {}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
     return {name: row(own, scale) for name, own in groups.items()}

@@ -100,18 +100,18 @@ def _spoken(value: Any) -> Any:
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Entry(BaseModel):
+class _ReleasedEntry(BaseModel):
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
 
-class Scores(_Entry):
+class Scores(_ReleasedEntry):
     """Published scores of an answer, 0 to 5; None where the release has none."""
 
     factuality: int | None = Field(default=None, ge=0, le=5)
     relevance: int | None = Field(default=None, ge=0, le=5)
 
 
-class Answer(_Entry):
+class Answer(_ReleasedEntry):
     """An answer to a question, possibly empty, with what the release says it is worth."""
 
     model: Annotated[str, BeforeValidator(lambda one: one or "")] = ""  # "" for a human's
@@ -119,7 +119,7 @@ class Answer(_Entry):
     scores: Annotated[Scores, BeforeValidator(lambda one: one or {})] = Scores()
 
 
-class Question(_Entry):
+class MovieQuestion(_ReleasedEntry):
     """One question; `aligned` are the facts that it was made from, None where nobody says."""
 
     qid: int | str
@@ -143,7 +143,7 @@ class Question(_Entry):
         return _FORMS[name][form]
 
 
-class Segment(_Entry):
+class Segment(_ReleasedEntry):
     """A stretch of a recap video, its atomic facts, its dialogue and its questions.
 
     `start` and `end` are seconds in the recap video, `movie_start` and `movie_end` in the movie.
@@ -161,7 +161,7 @@ class Segment(_Entry):
     movie_end: Seconds | None = Field(default=None, alias="movieEndTime")
     facts: Annotated[tuple[Text, ...], BeforeValidator(without_numbers)] = Field(min_length=1)
     dialogue: Annotated[str, BeforeValidator(_spoken)] = Field(default="", alias="srt")
-    questions: tuple[Question, ...]
+    questions: tuple[MovieQuestion, ...]
 
     @model_validator(mode="after")
     def _consistent(self) -> Segment:
@@ -179,7 +179,7 @@ class Segment(_Entry):
             raise ValueError(f"qid {twice[0]} occurs twice")
         return self
 
-    def question_id(self, question: Question) -> str:
+    def question_id(self, question: MovieQuestion) -> str:
         """The question's id in the whole release."""
         return f"{self.id}/{question.qid}"
 
@@ -215,7 +215,7 @@ class MovieRelease(Release):
             if (one := lacking.get(segment.video)) is not None
         }
 
-    def questions(self) -> Iterator[tuple[Segment, Question]]:
+    def questions(self) -> Iterator[tuple[Segment, MovieQuestion]]:
         """Every question with its segment, in the file's order."""
         return ((segment, one) for segment in self.segments for one in segment.questions)
 

@@ -73,11 +73,6 @@ task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 _READ = tuple(name for name in KeptRecap.__annotations__ if name not in ("aligned", "shown"))
 
 
-def keep(doc: RecapDoc) -> KeptRecap:
-    """The fields for the log: all that `rescore` needs."""
-    return select_fields(doc, KeptRecap)
-
-
 def handed(doc: RecapDoc) -> dict[str, object]:
     """What was handed over (clips.log, or the kind none), and whether it came with dialogue."""
     condition = data.CONDITIONS[doc["condition"]]
@@ -97,7 +92,7 @@ def score(doc: KeptRecap, reply: str) -> Scoring[RecapScore]:
 
 def shown(doc: KeptRecap) -> judging.SegmentContext:
     """What the judge is shown."""
-    chosen = data.Options(**doc.get("shown", {}))  # of an older run the default
+    chosen = data.JudgeOptions(**doc.get("shown", {}))  # of an older run the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
     dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
     return judging.SegmentContext(doc["segment"], facts, dialogue)
@@ -110,9 +105,9 @@ def stand_in(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
 
 def told_shown(items: Sequence[RecapItem]) -> list[str]:
     """What else than usual the judge is shown."""
-    chosen = data.Options(**items[0].get("shown", {}))
+    chosen = data.JudgeOptions(**items[0].get("shown", {}))
     told = f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"
-    return [] if chosen == data.Options() else [told]
+    return [] if chosen == data.JudgeOptions() else [told]
 
 
 def opposed(items: Sequence[RecapItem]) -> dict[str, int]:
@@ -164,7 +159,7 @@ class MovieRecapsQA(Benchmark):
         name: Task(
             name,
             prompt,
-            keep,
+            functools.partial(select_fields, kind=KeptRecap),
             score,
             metrics.METRICS,
             identity=(

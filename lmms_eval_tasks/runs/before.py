@@ -30,7 +30,7 @@ class CheckedData:
         self.lost: dict[media.Window, str] = {}  # windows that cannot be made, with the reason
 
 
-class _Known(dict[str, CheckedData]):
+class _CheckedByName(dict[str, CheckedData]):
     """The checked data of benchmarks in a run, by name."""
 
 
@@ -42,7 +42,7 @@ def check(tasks: Sequence[str]) -> None:
     """
     settings.check()
     prompts.forget()
-    chosen, loaded, known = list(registry.chosen(tasks)), {}, context.current().own(_Known)
+    chosen, loaded, known = list(registry.chosen(tasks)), {}, context.current().own(_CheckedByName)
     check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
@@ -141,7 +141,7 @@ def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
     """Return the checked data; they are checked now if they were not, or not for these tasks."""
-    all_known = context.current().own(_Known)
+    all_known = context.current().own(_CheckedByName)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
         known = all_known[benchmark.name] = CheckedData(load(benchmark, names), names)

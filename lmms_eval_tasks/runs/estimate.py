@@ -14,9 +14,9 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
-from lmms_eval_tasks.judges.costs import CostEstimate, add_judge, calls_per_verdict
+from lmms_eval_tasks.judges.costs import CostEstimate, plan
 from lmms_eval_tasks.judges.prices import counter
-from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
 from lmms_eval_tasks.tables.paper_tables import by_row
@@ -36,16 +36,11 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
     found = CostEstimate(task, len(docs), tokens)
     judged = requests(own, docs) if config is not None else []
-    if config is None or not judged:
-        return found
+    if config is not None and judged and config.endpoints:
+        work = plan(config, [(*one, "") for one in judged])
+        found.add(work)
+        found.notes = work.notes
     found.verdicts = len(judged)
-    for model in config.endpoints:
-        add_judge(found, model, judged, calls_per_verdict(config, model))
-    if config.provider == DEBATE:
-        found.notes.append(
-            f"{config.label}: what the agents tell each other is not counted; expect up to twice "
-            "the tokens"
-        )
     return found
 
 

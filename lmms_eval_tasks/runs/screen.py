@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import leaderboards, registry, settings
-from lmms_eval_tasks.benchmark import Benchmark, Row
+from lmms_eval_tasks.benchmark import Benchmark, TableRow
 from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report import readings
 from lmms_eval_tasks.report.invalid import Throughput
@@ -183,7 +183,7 @@ def rows(
     numbers: Mapping[str, Mapping[str, Json]],
     bad: Collection[str],
     details: Mapping[str, Mapping[str, Json]],
-) -> list[Row]:
+) -> list[TableRow]:
     """Numbers by task or group, or by these and a model, of which `bad` ones are invalid.
 
     Those that have an interval in the `details` carry it.
@@ -193,12 +193,12 @@ def rows(
         task, _, model = name.partition(" ")
         intervals = details.get(name, {}).get("intervals", {})
         known = {key: Sure.of(value, intervals.get(key)) for key, value in values.items()}
-        made.append(Row(task, known, model, name in bad))
+        made.append(TableRow(task, known, model, name in bad))
     return made
 
 
 def chosen(
-    benchmark: Benchmark, rows: Sequence[Row], *, every: bool | None = None
+    benchmark: Benchmark, rows: Sequence[TableRow], *, every: bool | None = None
 ) -> list[RenderableType]:
     """Every table of a paper, or its headline; as the user's setting says unless told."""
     made = list(benchmark.tables(rows))

@@ -29,15 +29,15 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lmms_eval_tasks.benchmark import Row
+    from lmms_eval_tasks.benchmark import TableRow
 
 Spec = Mapping[str, Json]
-Rows = Mapping[tuple[str, str], "Row"]  # by model and task
+Rows = Mapping[tuple[str, str], "TableRow"]  # by model and task
 COUNT = "amount"  # the unit of counts, which have no decimals
 CHANGES = ("points", "rating_change", "clipscore_change")  # units of numbers with a sign
 
 
-def tables(board: Spec, rows: Sequence[Row]) -> list[Table]:
+def tables(board: Spec, rows: Sequence[TableRow]) -> list[Table]:
     """Draw a board's layouts; lines and tables without a number are left out.
 
     Args:
@@ -184,13 +184,13 @@ def _line(
     return names, texts, known
 
 
-def _value(own: Sequence[Row], metric: str) -> float | None:
+def _value(own: Sequence[TableRow], metric: str) -> float | None:
     """The number of a cell's rows; their sum, if several have one."""
     found = [known for row in own if (known := number(row.values.get(metric))) is not None]
     return found[0] if len(found) == 1 else sum(found) if found else None
 
 
-def _text(cell: Spec, own: Sequence[Row], rows: Rows) -> str:
+def _text(cell: Spec, own: Sequence[TableRow], rows: Rows) -> str:
     """A cell's number as text, with its marks."""
     metric, unit = metric_of(cell), cell.get("unit", "")
     value, is_invalid = _value(own, metric), any(row.invalid for row in own)

@@ -145,6 +145,6 @@ def details(items: Sequence[Item]) -> dict[str, Any]:
     return found
 
 
-def saved_run(task: str, items: Sequence[Item]) -> rescore.Run:
+def saved_run(task: str, items: Sequence[Item]) -> rescore.SavedRun:
     samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
-    return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})
+    return rescore.SavedRun(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})

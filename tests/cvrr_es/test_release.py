@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.release import Question, read
+from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, read
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
 from tests.checks import refused
@@ -41,8 +41,8 @@ def test_every_form_is_read_alike(tmp_path: Path) -> None:
         place(tmp_path / form, form)
         found = read(tmp_path / form)
         assert found.questions == (
-            Question(f"{PART}/001", PART, "1.mp4", "What happens?", "A man\u2028runs."),
-            Question(f"{PART}/002", PART, "2.mp4", "Why?", "So."),
+            CvrrQuestion(f"{PART}/001", PART, "1.mp4", "What happens?", "A man\u2028runs."),
+            CvrrQuestion(f"{PART}/002", PART, "2.mp4", "Why?", "So."),
         )
         assert (dict(found.problems), len(found.digest)) == ({}, 12)
         counts = {"videos": 2, "questions": 2, "dimensions": 1, "bad_questions": 0}

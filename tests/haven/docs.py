@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from lmms_eval_tasks.haven import data
-from lmms_eval_tasks.haven.options import MOST, TASKS, Options
+from lmms_eval_tasks.haven.options import MOST, TASKS, HavenOptions
 from lmms_eval_tasks.host import names
 
 
@@ -50,7 +50,7 @@ def doc(
         "record": "fedcba987654",
         "tagged": "",
     }
-    made = data.make_doc(row, task, Options(frames_per_shot=2))
+    made = data.make_doc(row, task, HavenOptions(frames_per_shot=2))
     made["n_sentences"] = 4 if made["n_sentences"] else 0
     if units is None and task.kind in MOST:
         units = _shuffled(shots) if task.kind == "temporal" else range(1, shots + 1)

@@ -17,7 +17,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksError
 from lmms_eval_tasks.haven import data
-from lmms_eval_tasks.haven.options import TASKS, Options
+from lmms_eval_tasks.haven.options import TASKS, HavenOptions
 from lmms_eval_tasks.haven.settings import CLIPSCORE, HAVEN
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.media import indexed_frames
@@ -141,7 +141,7 @@ def row(**given: Any) -> data.Row:
 
 def made(task: str, given: data.Row | None = None, **options: Any) -> data.Row:
     given = row(frames=60, shots=12) if given is None else given
-    return data.make_doc(given, TASKS[task], Options(**options))
+    return data.make_doc(given, TASKS[task], HavenOptions(**options))
 
 
 # Of tvsum/video_7: temporal, saliency, grounding.

@@ -6,7 +6,7 @@ import pytest
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import options
-from lmms_eval_tasks.haven.options import Options
+from lmms_eval_tasks.haven.options import HavenOptions
 from lmms_eval_tasks.haven.settings import HAVEN
 from tests.checks import refused, table
 
@@ -14,12 +14,12 @@ from tests.checks import refused, table
 def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "frames_per_shot=2,size=16,max_images=250,seed=7, subset=0,temporal_text=sentences,"
     monkeypatch.setenv(HAVEN, f"{text}reference=tagged,sources=tvsum+summe,ids=a.txt+b.txt")
-    assert options.current() == Options(
+    assert options.current() == HavenOptions(
         **{"frames_per_shot": 2, "size": 16, "max_images": 250, "seed": 7, "subset": 0},
         **{"temporal_text": "sentences", "reference": "tagged", "ids": ("a.txt", "b.txt")},
         sources=("summe", "tvsum"),
     )
-    assert options.parse(" ,frames_per_shot=authors") == Options()
+    assert options.parse(" ,frames_per_shot=authors") == HavenOptions()
 
 
 @table(

@@ -24,9 +24,7 @@ THREADS = 8  # requests in flight in one process
 PARTS = {"first": range(80), "second": range(119, 39, -1)}
 # Fresh processes, of which only the first pays for the imports.
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(
-    ["faults", "openai", "lmms_eval_tasks.judges.providers.openai_compatible"]
-)
+CONTEXT.set_forkserver_preload(["faults", "lmms_eval_tasks.judges.providers.openai_compatible"])
 
 
 class Gated(Player):

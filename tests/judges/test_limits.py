@@ -244,8 +244,15 @@ class FakeBreaker(Breaker):
         self.events.append("success")
 
 
-def busy(text="busy", after=None):
-    return ProviderError(text, retry=True, retry_after=after)
+# What an attempt ends with, by its first word; behind it the seconds that the endpoint asks for.
+ENDS = {
+    "failed": {"retry": True},
+    "full": {"retry": True, "load": BUSY},
+    "late": {"retry": True, "load": SLOW},
+    "wrong": {},
+    "filtered": {"status": Status.REFUSED},
+    "skipped": {"status": Status.SKIPPED},
+}
 
 
 def tried(breaker, *outcomes, **options):
@@ -254,8 +261,11 @@ def tried(breaker, *outcomes, **options):
 
     def call():
         outcome = left.pop(0)
-        if isinstance(outcome, BaseException):
-            raise outcome
+        if outcome == "interrupt":
+            raise KeyboardInterrupt
+        word, _, asked = outcome.partition(" ")
+        if word in ENDS:
+            raise ProviderError(outcome, retry_after=float(asked) if asked else None, **ENDS[word])
         return outcome
 
     told = {"retries": 5, "breaker": breaker, "uniform": max, **options}
@@ -266,95 +276,42 @@ def tried(breaker, *outcomes, **options):
     return end, len(outcomes) - len(left)
 
 
-ERRORS = [busy(str(number)) for number in range(9)]
+@table("outcomes, options, attempts, waits, events")
+def test_attempts_and_the_waits_between_them(outcomes, options, attempts, waits, events):
+    """The last outcome counts; the breaker hears of it."""
+    breaker, every = FakeBreaker(), [one for one, times in outcomes for _ in range(times)]
+    end, made = tried(breaker, *every, **options)
+    assert (made, breaker.waits, breaker.events) == (attempts, waits, events)
+    assert str(end) == ("" if every[made - 1] == "interrupt" else every[made - 1])
 
 
-@table(
-    "outcomes, options, waits",
-    [
-        ([*ERRORS[:2], "reply"], {}, [0.5, 1.0]),
-        (ERRORS, {"retries": 8}, [0.5, 1, 2, 4, 8, 16, 30, 30]),
-        (ERRORS[:1], {"retries": 0}, []),
-        # What the endpoint asks for is a minimum.
-        ([busy(after=7.0), busy(after=0.0), busy(after=-5.0), "reply"], {}, [7.5, 1.0, 2.0]),
-        ([busy(after=7.0), busy(after=0.0), "reply"], {"uniform": min}, [7.0, 0.0]),
-    ],
-)
-def test_waits_double_up_to_the_cap_and_the_last_outcome_counts(outcomes, options, waits):
-    breaker, last = FakeBreaker(), outcomes[-1]
-    assert tried(breaker, *outcomes, **options) == (last, len(outcomes))
-    assert breaker.waits == waits
-    assert breaker.events == ["success" if last == "reply" else f"failure: {last}"]
-
-
-@table(
-    "error, events",
-    [
-        (ProviderError("no"), ["failure: no"]),
-        (ProviderError("no", Status.REFUSED), ["success"]),  # the endpoint is alive
-        (ProviderError("no", Status.SKIPPED), []),  # nobody was asked
-        (KeyboardInterrupt(), []),
-    ],
-)
-@table("before", [0, 1])
-def test_what_may_not_succeed_later_is_not_tried_again(error, events, before):
+def test_what_an_endpoint_asks_for_is_a_minimum_and_backoff_may_be_none():
     breaker = FakeBreaker()
-    assert tried(breaker, *[busy()] * before, error, "reply") == (error, before + 1)
-    assert breaker.events == events
-
-
-def full(after=None):
-    return ProviderError("429", retry=True, retry_after=after, load=BUSY)
-
-
-@table(
-    "outcomes, options, attempts, waits",
-    [
-        # A limit by the minute is waited out, however many attempts that takes.
-        ([*[full()] * 8, "reply"], {}, 9, [0.5, 1, 2, 4, 8, 16, 30, 30]),
-        ([full(60.0), full(60.0), "reply"], {}, 3, [60.5, 61.0]),
-        # Without an end it is not: 61.5 s of waits, and the next would be the 62nd.
-        ([full()] * 9, {"patience": 62.0}, 8, [0.5, 1, 2, 4, 8, 16, 30]),
-        ([full()] * 9, {"patience": 0.0}, 6, [0.5, 1, 2, 4, 8]),  # the retries of any failure
-        ([full()] * 9, {"retries": 0}, 1, []),
-    ],
-)
-def test_a_busy_endpoint_is_waited_for(outcomes, options, attempts, waits):
-    breaker = FakeBreaker()
-    end, made = tried(breaker, *outcomes, **options)
-    assert (made, breaker.waits) == (attempts, waits)
-    assert end == outcomes[made - 1]
+    assert tried(breaker, "failed 7", "failed 0", "reply", uniform=min) == ("reply", 3)
+    assert breaker.waits == [7.0, 0.0]
 
 
 def test_patience_is_with_an_endpoint_that_replies_to_nobody():
     """64 threads at ten a minute: the last is served after six minutes, and all get a reply."""
     breaker = FakeBreaker()
-    assert tried(breaker, *[full()] * 20, "reply", quiet=lambda: 5.0) == ("reply", 21)
+    assert tried(breaker, *["full"] * 20, "reply", quiet=lambda: 5.0) == ("reply", 21)
     assert sum(breaker.waits) > 300
 
 
 def test_a_stop_opens_the_breaker_only_if_it_lasts():
-    late = ProviderError("no reply", retry=True, load=SLOW)
     for seconds, is_open in ((120.0, False), (301.0, True)):
         breaker = Breaker(1)
-        tried(breaker, late, late, quiet=lambda: seconds, base=0.0)  # noqa: B023
+        tried(breaker, "late", "late", quiet=lambda: seconds, base=0.0)  # noqa: B023
         assert breaker.is_open is is_open
 
 
-def test_what_came_too_late_is_asked_for_once_more():
-    late = ProviderError("no reply", retry=True, load=SLOW)
-    assert tried(FakeBreaker(), late, "reply") == ("reply", 2)
-    assert tried(FakeBreaker(), late, late, "reply") == (late, 2)
-    assert tried(FakeBreaker(), late, busy(), busy(), "reply") == ("reply", 4)
-
-
 def test_what_ends_the_retries():
-    error, attempts = tried(FakeBreaker(), busy(), busy("quota", after=3600.0), "reply")
+    error, attempts = tried(FakeBreaker(), "failed", "failed 3600", "reply")
     assert str(error) == (
-        "the endpoint asks to wait 3600 s, over the 300 s of --judge-patience: quota"
+        "the endpoint asks to wait 3600 s, over the 300 s of --judge-patience: failed 3600"
     )
     assert (error.status, attempts) == (Status.API_ERROR, 2)
     breaker = FakeBreaker(opens_at=2)  # during a wait
-    assert tried(breaker, *ERRORS) == (ERRORS[1], 2)
+    assert tried(breaker, *["failed"] * 9)[1] == 2
     error, attempts = tried(breaker, "reply")  # before an attempt
     assert (error.status, attempts, str(error)) == (Status.SKIPPED, 0, "down")

@@ -1,6 +1,5 @@
 """Endpoints that are slow, busy or expensive, or ignore what they are asked."""
 
-import dataclasses
 import itertools
 import json
 import threading
@@ -15,6 +14,7 @@ from lmms_eval_tasks.judges.prices import Price, PriceList
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request
 from lmms_eval_tasks.judges.providers.observed import Observed
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
+from lmms_eval_tasks.judges.providers.probe import probe
 from lmms_eval_tasks.judges.report import Ledger, Progress, departures
 from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import Sampling
@@ -178,8 +178,6 @@ def test_what_is_ignored_is_told_once_and_stands_in_the_record(capsys):
 
 
 def test_the_probe_of_a_judge_that_ignores(monkeypatch, tmp_path):
-    from lmms_eval_tasks import judges
-
     def reply(request):
         right = faults.right("agreement 1")
         return right if "of item" in server.last_user_text(request) else PROSE
@@ -188,7 +186,7 @@ def test_the_probe_of_a_judge_that_ignores(monkeypatch, tmp_path):
     with LocalEndpoint(reply) as endpoint:
         config = resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o")
         item = ITEMS[0]
-        verdict, form, told = judges.probe(dataclasses.replace(config), item.criterion, item.fields)
+        verdict, form, told = probe(config, item.criterion, item.fields)
     assert (verdict.status, form) == ("ok", "json_schema")
     assert [line for line in told if "response_format" in line]
 

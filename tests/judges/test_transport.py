@@ -162,6 +162,7 @@ def test_a_packed_reply_is_read_though_none_was_asked_for():
 
 @table("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(status):
+    """It is told where it leads, without what may be a key."""
     with LocalEndpoint(lambda request: "4") as other:
         target = f"{other.url}/chat/completions"
         there = Fault(status, headers={"Location": f"{target}?key={KEY}"}, body=b"")

@@ -13,12 +13,12 @@ from datasets import Dataset
 
 from lmms_eval_tasks import context
 from lmms_eval_tasks.benchmark import LoadedData, Ran
+from lmms_eval_tasks.context import ClassPlan
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.media import clips
-from lmms_eval_tasks.models.plan import Plan
 from lmms_eval_tasks.runs import before, given
 from tests.checks import refused, table
 
@@ -143,7 +143,7 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
         write_table(tmp_path / "hub" / "data" / kind / "train-0.parquet", rows[kind])
     assert release.read(tmp_path / "hub").digest == found.version
 
-    def questions(of: release.Release) -> list[release.Question]:
+    def questions(of: release.Release) -> list[release.MaiaQuestion]:
         return [asked for video in of.videos for asked in video.questions]
 
     hub, json_form = release.read(tmp_path / "hub"), release.read(sample_root / "maia")
@@ -184,7 +184,7 @@ def test_letters() -> None:
     """
     eight = [f"text {number}" for number in range(8)]
     for statements in (eight, eight[::-1]):
-        asked = release.Question(
+        asked = release.MaiaQuestion(
             category="Sentiment_A",
             question="Come si sente la persona?",
             answer=eight,
@@ -252,15 +252,19 @@ def test_what_is_handed_over(
 @table(
     "plan, setting, kinds",
     [
-        (Plan("simple", videos_as_pictures=True), "32frames", ["Image"] * 4),
-        (Plan("simple", videos_as_pictures=True), "1frame", ["Image"]),
-        (Plan("simple", pictures_as_videos=True), "1frame", ["str"]),
-        (Plan("simple", pictures_as_videos=True), "black", ["str"]),
-        (Plan("simple", pictures_as_videos=True), "32frames", ["str"]),
+        (ClassPlan("simple", videos_as_pictures=True), "32frames", ["Image"] * 4),
+        (ClassPlan("simple", videos_as_pictures=True), "1frame", ["Image"]),
+        (ClassPlan("simple", pictures_as_videos=True), "1frame", ["str"]),
+        (ClassPlan("simple", pictures_as_videos=True), "black", ["str"]),
+        (ClassPlan("simple", pictures_as_videos=True), "32frames", ["str"]),
     ],
 )
 def test_in_the_form_that_a_class_takes(
-    plan: Plan, setting: str, kinds: list[str], on_sample: None, monkeypatch: pytest.MonkeyPatch
+    plan: ClassPlan,
+    setting: str,
+    kinds: list[str],
+    on_sample: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same frames as pictures; and a picture as a clip that shows it alone."""
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")

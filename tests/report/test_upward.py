@@ -42,7 +42,7 @@ def calls_up(words: list[str]) -> set[tuple[str, str]]:
         if called is None or by is None or floor(called) >= floor(by):
             return
         if frame.f_code.co_name not in ("<module>", "find_spec"):  # of an import
-            found.add((by, called) if called not in registry.NAMES else ("", PROTOCOL))
+            found.add(("", PROTOCOL) if called in (*registry.NAMES, "benchmark") else (by, called))
 
     threading.setprofile(look)
     sys.setprofile(look)

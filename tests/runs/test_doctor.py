@@ -216,7 +216,7 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
 def test_nobody_is_asked_whom_nobody_named(patient: Patient) -> None:
     """The paper's judge, for which there is a key, costs money."""
     patient.patch.delenv(settings.JUDGE)
-    patient.patch.setattr(checks.judges, "probe", pytest.fail)
+    patient.patch.setattr("lmms_eval_tasks.judges.providers.probe.probe", pytest.fail)
     code, found, _ = patient.examined()
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert (code, judge.state) == (0, "ok")

@@ -8,6 +8,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import costs, resolve
+from lmms_eval_tasks.maia import judge as judge_of_maia
 from lmms_eval_tasks.runs import estimate
 
 TASK = "maia_oevqa"
@@ -40,3 +41,13 @@ def test_a_debate_asks_each_agent_twice_at_most(tmp_path: Path) -> None:
     found = estimate.estimate(TASK, judge(str(file)), limit=2)
     assert (found.verdicts, found.calls) == (2, 2 * 5)
     assert "twice the tokens" in found.notes[-1]
+
+
+def test_a_panels_members_are_all_asked(tmp_path: Path) -> None:
+    file = tmp_path / "panel.yml"
+    file.write_text("panel: [gpt-4o, gpt-4.1, o3]\n")
+    found = estimate.estimate(TASK, judge(str(file)), limit=2)
+    assert (found.verdicts, found.calls, len(found.notes)) == (2, 6, 3)
+    asked = [(judge_of_maia.criterion(), {"question": "", "references": [], "candidate": ""}, "x")]
+    one, three = (costs.plan(judge(spec), asked) for spec in ("gpt-4o", str(file)))
+    assert (one.calls, three.calls) == (1, 3)  # also of a check of a judge, whose replies are known

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from lmms_eval_tasks import registry
-from lmms_eval_tasks.benchmark import Benchmark, Row
+from lmms_eval_tasks.benchmark import Benchmark, TableRow
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.notify import UNSEEN, table_console
 from lmms_eval_tasks.report.measures import CARRIER
@@ -26,7 +26,7 @@ def names_of(benchmark: Benchmark) -> dict[str, set[str]]:
         for name, task in benchmark.tasks.items()
     }
     found |= {one.group: {*one.of({task: [] for task in one.tasks})} for one in benchmark.joins}
-    given = [Row(task, dict.fromkeys(names)) for task, names in found.items()]
+    given = [TableRow(task, dict.fromkeys(names)) for task, names in found.items()]
     return found | {row.task: {*row.values} for row in benchmark.table_rows(given)}
 
 

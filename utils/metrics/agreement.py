@@ -154,22 +154,8 @@ def spearman(both: Both) -> float | None:
 # --- our scores of the same answers and published ones --------------------------------------------
 
 
-@dataclass(frozen=True)
-class ScorePair:
-    """Two scores of one answer in one dimension; None: there is none."""
-
-    rater: str  # whose answer it is: a model's name, or people
-    question: str
-    cluster: str  # the video
-    ours: float | None
-    published: float | None
-
-    @property
-    def both(self) -> tuple[float, float] | None:
-        """Ours and the published one, where there are both."""
-        if self.ours is None or self.published is None:
-            return None
-        return self.ours, self.published
+# Ours and the published score of an answer, None where there is none; and its video.
+ScorePair = tuple[float | None, float | None, str]
 
 
 @dataclass(frozen=True)
@@ -213,12 +199,12 @@ def row(pairs: Sequence[ScorePair], scale: Sequence[int]) -> AgreementRow:
         "rho": spearman,
         "absolute": lambda drawn: mean(abs(ours - published) for ours, published in drawn),
     }
-    scored = [(scores, pair.cluster) for pair in pairs if (scores := pair.both)]
-    both, clusters = [scores for scores, _ in scored], [cluster for _, cluster in scored]
+    scored = [(a, b, video) for a, b, video in pairs if a is not None and b is not None]
+    both, clusters = [(a, b) for a, b, _ in scored], [video for *_, video in scored]
     ours, published = [one for one, _ in both], [other for _, other in both]
     return AgreementRow(
         n=len(both),
-        missing=sum(pair.ours is None and pair.published is not None for pair in pairs),
+        missing=sum(a is None and b is not None for a, b, _ in pairs),
         **{name: statistic(both) for name, statistic in computed.items()},
         ours=mean(ours),
         published=mean(published),

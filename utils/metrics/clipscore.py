@@ -2,10 +2,9 @@
 
 Hessel et al., 2021: 2.5 * max(0, cosine) of the embeddings of a text and a picture. Here a text is
 one sentence, since CLIP cuts texts at 77 tokens. The score is that of the mean of the sentences'
-directions and the mean of the pictures', as the code of HAVEN's authors says of theirs; the mean
-over all pairs of a sentence and a picture, which is lower, stands beside it. Their model, and
-whether they take vectors to length 1 before the mean, as here, is not published (HAVEN's Table 4:
-0.741 to 0.899).
+directions and the mean of the pictures', as the code of HAVEN's authors says of theirs; that of
+all pairs of a sentence and a picture would be lower. Their model, and whether they take vectors to
+length 1 before the mean, as here, is not published (HAVEN's Table 4: 0.741 to 0.899).
 """
 
 from __future__ import annotations
@@ -46,23 +45,10 @@ class Picture(NamedTuple):
     open: Callable[[], Image]
 
 
-class ClipScore(NamedTuple):
-    """The score of some sentences and pictures.
-
-    Attributes:
-        value: 0..2.5, of the means; None if there is no sentence with a word, or no picture, or
-            `reason`.
-        pairs: 0..2.5, the mean over pairs; None as `value`.
-        reason: why nothing was computed, else None.
-    """
-
-    value: float | None
-    pairs: float | None
-    reason: str | None = None
-
-
-def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) -> ClipScore:
-    """CLIPScore of the sentences of a summary and the frames selected with it.
+def clip_score(
+    sentences: Sequence[str], images: Sequence[Picture], model: str
+) -> tuple[float | None, str]:
+    """CLIPScore, 0..2.5, of the sentences of a summary and the frames selected with it.
 
     The model is loaded once for a process, and what it has embedded is kept: another call about the
     same texts or pictures opens and embeds nothing.
@@ -72,44 +58,41 @@ def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) 
         images: a repeated one counts twice.
         model: folder of a CLIP model, or a name in the local Hugging Face cache.
 
+    Returns:
+        The score, None if there is no sentence with a word, or no picture; or None and why: the
+        model cannot be used.
+
     Raises:
-        TasksError: a picture raised it when it was opened. A model that is absent, broken or of
-            another kind raises nothing: there is no value, and the reason says why.
+        TasksError: a picture raised it when it was opened.
     """
     said = [sentence for sentence in sentences if tokenize(sentence)]
 
-    def score(encoder: _ClipEncoder) -> ClipScore:
-        if not said:
-            return ClipScore(None, None)
+    def score(encoder: _ClipEncoder) -> float | None:
         return of_vectors([encoder.text(one) for one in said], list(map(encoder.picture, images)))
 
-    found, why = local_models.scored(KIND, model, _load, score)
-    return found or ClipScore(None, None, why)
+    return local_models.scored(KIND, model, _load, score)
 
 
 def of_vectors(
     text_embeddings: Sequence[ArrayLike], image_embeddings: Sequence[ArrayLike]
-) -> ClipScore:
-    """CLIPScore of n and m embeddings of any length; no numbers if n or m is 0.
+) -> float | None:
+    """CLIPScore of n and m embeddings of any length; None if n or m is 0.
 
-    Pairs at more than a right angle count 0, one by one, before their mean is taken; of means one
-    of which is no vector the score is 0. The order of texts or images changes no bit.
+    It is 0 of means at more than a right angle, or one of which is no vector. The order of texts or
+    images changes no bit.
 
     Raises:
         ValueError: a number that is not finite, or a vector of zeros, which has no direction.
     """
     if not len(text_embeddings) or not len(image_embeddings):
-        return ClipScore(None, None)
-    texts, images = _directions(text_embeddings), _directions(image_embeddings)
-    # Row by row: a matrix product rounds a pair's cosine differently at another place. Of equal
-    # directions it can exceed 1 by a rounding error.
-    cosines = [min(float(cosine), 1.0) for text in texts for cosine in (images * text).sum(axis=1)]
-    pairs = WEIGHT * math.fsum(max(0.0, cosine) for cosine in cosines) / len(cosines)
-    sums = [[math.fsum(column) for column in vectors.T] for vectors in (texts, images)]
+        return None
+    sides = _directions(text_embeddings), _directions(image_embeddings)
+    sums = [[math.fsum(column) for column in vectors.T] for vectors in sides]
     if not all(map(any, sums)):
-        return ClipScore(0.0, pairs)
+        return 0.0
     text, image = _directions(sums)
-    return ClipScore(WEIGHT * min(max(0.0, math.fsum(text * image)), 1.0), pairs)
+    # Of equal directions the cosine can exceed 1 by a rounding error.
+    return WEIGHT * min(max(0.0, math.fsum(text * image)), 1.0)
 
 
 def _directions(vectors: Sequence[ArrayLike]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import NotRequired, ReadOnly
 
 from lmms_eval_tasks.utils.metrics import aggregate
-from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, Outcome
+from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, Outcome, is_unjudged
 
 
 class DimensionRating(Outcome):
@@ -38,64 +38,45 @@ class RatedItem(WithDimensions):
 
 
 def rating(dimension: str, item: WithDimensions) -> DimensionRating:
-    """The dimension's `score` and `status`; of an item that has none, no score and its status."""
+    """The dimension's rating of an item; of an item that has none, no score and its status."""
     given = (item.get("dimensions") or {}).get(dimension)
     return given or {"score": None, "status": item["status"]}
 
 
-def value(dimension: str, item: WithDimensions) -> float | None:
-    """The rating that counts: 0 for the candidate's failures, None for all others."""
-    found = rating(dimension, item)
-    if found["status"] in CANDIDATE_FAILURES:
+def ratings(dimension: str, items: Sequence[WithDimensions]) -> list[DimensionRating]:
+    """The dimension's ratings of some items."""
+    return [rating(dimension, item) for item in items]
+
+
+def value(rated: DimensionRating) -> float | None:
+    """The number that counts: 0 for the candidate's failures, None for all others."""
+    if rated["status"] in CANDIDATE_FAILURES:
         return 0.0
-    if found["status"] != "ok" or found["score"] is None:
+    if rated["status"] != "ok" or rated["score"] is None:
         return None
-    return float(found["score"])
+    return float(rated["score"])
 
 
-def values(dimension: str, items: Sequence[WithDimensions]) -> list[float]:
+def values(rated: Sequence[DimensionRating]) -> list[float]:
     """The ratings that count; none in a run that waits for its judge.
 
     There 0 for empty answers alone would be no number.
     """
-    if is_unjudged(dimension, items):
-        return []
-    return [v for v in (value(dimension, item) for item in items) if v is not None]
+    known = [] if is_unjudged(rated) else map(value, rated)
+    return [one for one in known if one is not None]
 
 
-def is_unjudged(dimension: str, items: Sequence[WithDimensions]) -> bool:
-    """Whether the run waits for its judge."""
-    return aggregate.is_unjudged([rating(dimension, item) for item in items])
-
-
-def mean_valid(dimension: str, items: Sequence[WithDimensions]) -> float | None:
+def mean_valid(rated: Sequence[DimensionRating]) -> float | None:
     """Mean of the ratings that count; None if there are none."""
-    return aggregate.mean(values(dimension, items))
-
-
-def variance_valid(dimension: str, items: Sequence[WithDimensions]) -> float | None:
-    """Population variance of the ratings that count; None if there are none."""
-    return variance(values(dimension, items))
-
-
-def count_failed(dimension: str, items: Sequence[WithDimensions]) -> int:
-    """Items that `mean_valid` leaves out: the judge failed, or the host's request did.
-
-    All of them in a run that waits for its judge.
-    """
-    return len(items) - len(values(dimension, items))
-
-
-def coverage(dimension: str, items: Sequence[WithDimensions]) -> float | None:
-    """Share of items that `mean_valid` takes in, 0..1."""
-    return len(values(dimension, items)) / len(items) if items else None
+    return aggregate.mean(values(rated))
 
 
 def units(dimension: str, items: Sequence[RatedItem]) -> dict[str, tuple[str, float]]:
     """What `mean_valid` is the mean of, by id, with the items' `video`."""
-    if is_unjudged(dimension, items):
+    rated = ratings(dimension, items)
+    if is_unjudged(rated):
         return {}
-    found = ((item, value(dimension, item)) for item in items)
+    found = zip(items, map(value, rated), strict=True)
     return {item["id"]: (item["video"], one) for item, one in found if one is not None}
 
 

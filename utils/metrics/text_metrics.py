@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import fmean
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -154,21 +154,10 @@ def _best_f1(scorer: RougeScorer, candidate: str, references: Sequence[str]) -> 
     return float(found.fmeasure)
 
 
-class Rouge(NamedTuple):
-    """F1 in 0..1 of each kind."""
+def rouge(candidate: str, reference: str) -> dict[str, float]:
+    """ROUGE F1, 0..1, of a summary against one reference (Lin, 2004), by `tokenize`, no stemmer.
 
-    rouge1: float
-    rouge2: float
-    rougeL: float  # noqa: N815 - its published name
-
-    @property
-    def rouge(self) -> float:
-        """The aggregate: mean of the three F1."""
-        return fmean(self)
-
-
-def rouge(candidate: str, reference: str) -> Rouge:
-    """ROUGE F1 of a summary against one reference (Lin, 2004), by `tokenize` and without stemmer.
+    Of each of ROUGE_KINDS, and their mean as `rouge`.
 
     HAVEN's paper (Table 4: 0.152 to 0.235) prints one "aggregated" ROUGE and neither defines it nor
     names an implementation: ours, unverified, is in `ROUGE_IMPLEMENTATION`.
@@ -177,7 +166,8 @@ def rouge(candidate: str, reference: str) -> Rouge:
     without one. A text of one word has no two in a row: its ROUGE-2 is 0 even against itself.
     """
     scores = rouge_scorer(*ROUGE_KINDS).score(reference, candidate)
-    return Rouge(*(float(scores[kind].fmeasure) for kind in ROUGE_KINDS))
+    found = {kind: float(scores[kind].fmeasure) for kind in ROUGE_KINDS}
+    return {"rouge": fmean(found.values()), **found}
 
 
 @lru_cache(maxsize=8)
@@ -316,11 +306,6 @@ def corpus_cider(
         scorer.cook_append(candidate, refs)
     # The library's own mean depends on the order of the items in its last digits; fmean does not.
     return fmean(map(float, scorer.compute_score()[1]))
-
-
-def cider_ptb(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """CIDEr as the authors' code has it."""
-    return corpus_cider(candidates, references, ptb_words)
 
 
 def check_corpus(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:

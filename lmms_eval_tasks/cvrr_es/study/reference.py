@@ -21,14 +21,13 @@ from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_ha
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import REPLY_TOKENS, CostEstimate, plan, summary
-from lmms_eval_tasks.judges.costs import Asked as Request
+from lmms_eval_tasks.judges.costs import REPLY_TOKENS, CostEstimate, LikelyRequest, plan, summary
 from lmms_eval_tasks.judges.report import price
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
-    from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
+    from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, CvrrRelease
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
 ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
@@ -51,7 +50,7 @@ class ReferenceRating(BaseModel):
 class AnswerToRate(NamedTuple):
     """One candidate's answer to rate, and what it is rated by."""
 
-    of: Question
+    of: CvrrQuestion
     candidate: str  # who answered; never shown
     answer: str  # as it stands, even if it is empty
     empty: bool  # it holds no letter, digit or symbol
@@ -168,7 +167,7 @@ class _StandIn(Judge):
 
     def __init__(self, config: JudgeConfig, rating: int) -> None:
         self.config, self.rating = config, rating
-        self.asked: list[Request] = []
+        self.asked: list[LikelyRequest] = []
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int

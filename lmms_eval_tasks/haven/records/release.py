@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
+from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, HavenOptions
 from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, join, read_arrays
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import Release
@@ -91,7 +91,7 @@ def h5_file(folder: Path, source: str) -> Path:
 # --- which videos -------------------------------------------------------------------------------
 
 
-def chosen(source: str, videos: Iterable[str], options: Options) -> list[str]:
+def chosen(source: str, videos: Iterable[str], options: HavenOptions) -> list[str]:
     """The videos of a source that are evaluated, in natural order: the same for everyone (4.1).
 
     The paper draws 100 of each large source at random and does not name them. Ours are those with
@@ -129,7 +129,7 @@ def natural(video: str) -> tuple[list[tuple[str, int]], str]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read(folder: Path, options: Options) -> HavenRelease:
+def read(folder: Path, options: HavenOptions) -> HavenRelease:
     """Read and validate the chosen videos below `folder`; kept while the files do not change.
 
     Args:
@@ -163,7 +163,9 @@ def read(folder: Path, options: Options) -> HavenRelease:
 
 
 @lru_cache(maxsize=8)
-def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Options) -> HavenRelease:
+def _read(
+    folder: Path, sources: tuple[str, ...], _state: object, options: HavenOptions
+) -> HavenRelease:
     records: list[Record] = []
     problems: dict[str, str] = {}
     content = hashlib.sha256()  # of what is read, in one form however files are formatted

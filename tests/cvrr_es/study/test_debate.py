@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from lmms_eval_tasks.cvrr_es import judge
-from lmms_eval_tasks.cvrr_es.release import Question
+from lmms_eval_tasks.cvrr_es.release import CvrrQuestion
 from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import AnswerToRate
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
@@ -42,7 +42,7 @@ def refused(done: Result, kind: type[TasksError], *texts: str) -> None:
 
 KEY = {"OPENAI_API_KEY": "sk-planted-0123456789"}
 LOCAL = "m@http://localhost:1/v1"
-QUESTION = Question("partial_actions/001", "partial_actions", "v.mp4", "Who?", "A dog.")
+QUESTION = CvrrQuestion("partial_actions/001", "partial_actions", "v.mp4", "Who?", "A dog.")
 ONE = AnswerToRate(QUESTION, "Planted", "A cat.", empty=False)
 EMPTY = ONE._replace(answer="", empty=True)
 

@@ -94,14 +94,10 @@ def test_alpha() -> None:
 # --- with published scores --------------------------------------------------------------------
 
 
-def pairs(
-    ours: Numbers, published: Numbers, rater: str = "m", clusters: Sequence[str] = ()
-) -> list[ScorePair]:
+def pairs(ours: Numbers, published: Numbers, clusters: Sequence[str] = ()) -> list[ScorePair]:
     """One question after the other."""
-    return [
-        ScorePair(rater, f"q{n}", clusters[n] if clusters else f"v{n}", a, b)
-        for n, (a, b) in enumerate(zip(ours, published, strict=True))
-    ]
+    videos = clusters or [f"v{n}" for n, _ in enumerate(ours)]
+    return list(zip(ours, published, videos, strict=True))
 
 
 def test_a_row_by_hand() -> None:

@@ -30,29 +30,33 @@ class Metric(NamedTuple):
     """A metric over models: how to build one, and what is found out about one."""
 
     build: Callable[..., Path]
-    score: Callable[[str], Any]  # a number or None in `value`; why there is none is described
+    score: Callable[[str], tuple[float | None, str]]  # the number, or None; and a note
     needed: str  # a weight without which there is no number
     nan: str  # a weight that, not finite, spoils every number
     files: tuple[str, ...]  # each of them is needed
 
 
+def told(scores: local_models.ModelScores) -> tuple[float | None, str]:
+    return scores.value, scores.note
+
+
 def described(kind: str, model: str) -> str:
     """The line below a table."""
-    return str(clipscore.describe(model) if kind == "clip" else METRICS[kind].score(model).note)
+    return clipscore.describe(model) if kind == "clip" else METRICS[kind].score(model)[1]
 
 
 FILES = ("model.safetensors", "tokenizer.json", "config.json")
 METRICS = {
     "bert": Metric(
         tiny_bert.build,
-        lambda model: bert_score(TEXTS, [[text] for text in TEXTS[::-1]], model=model),
+        lambda model: told(bert_score(TEXTS, [[text] for text in TEXTS[::-1]], model=model)),
         "encoder.layer.1.attention.self.query.weight",
         "embeddings.LayerNorm.weight",
         FILES,
     ),
     "bart": Metric(
         lambda folder: tiny_bert.build(folder, architecture="bart", headed=True),
-        lambda model: bart_score(TEXTS, TEXTS[::-1], model=model),
+        lambda model: told(bart_score(TEXTS, TEXTS[::-1], model=model)),
         "model.decoder.layers.0.encoder_attn.k_proj.weight",
         "final_logits_bias",
         FILES,
@@ -80,9 +84,9 @@ def change(folder: Path, edit: Callable[[str, Any], Any]) -> None:
 
 def reason(kind: str, folder: Path) -> str:
     """Why there is no number: one line with the folder."""
-    score = METRICS[kind].score(str(folder))
-    assert score.value is None
-    why = score.reason if kind == "clip" else score.note.partition(" not computed: ")[2]
+    value, note = METRICS[kind].score(str(folder))
+    assert value is None
+    why = note if kind == "clip" else note.partition(" not computed: ")[2]
     assert why.startswith(str(folder))
     assert "\n" not in why
     return str(why)
@@ -91,7 +95,7 @@ def reason(kind: str, folder: Path) -> str:
 @each
 @table("name", ["/no/such/folder", "no-such/model", "a b/c:d//e"])
 def test_an_absent_model(kind, name, hub_cache, network) -> None:
-    assert METRICS[kind].score(name).value is None
+    assert METRICS[kind].score(name)[0] is None
     _, _, why = described(kind, name).partition(" not computed: ")
     assert why.endswith(f"{name!r} is not in the local Hugging Face cache and is no folder")
     assert local_models.problem(why.partition(f" {name!r}")[0], name) == why
@@ -108,7 +112,7 @@ def test_a_cached_name_with_its_commit(kind, hub_cache, network, tmp_path) -> No
     shutil.copytree(built, repository / "snapshots" / commit)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(commit)
-    assert metric.score(name).value is not None
+    assert metric.score(name)[0] is not None
     assert local_models.problem(kind, name) is None
     assert name in described(kind, name)
     assert kind == "bert" or f"model {name} at {commit[:12]}, " in described(kind, name)
@@ -150,13 +154,13 @@ def test_half_precision_is_computed_in_single(kind, tmp_path) -> None:
     metric = METRICS[kind]
     folder = metric.build(tmp_path / "half")
     change(folder, lambda _, one: one.half().float())
-    single = metric.score(str(folder)).value
+    single = metric.score(str(folder))[0]
     change(folder, lambda _, one: one.half())
     config = folder / "config.json"
     config.write_text(config.read_text().replace('"float32"', '"float16"'))
     assert "float16" in config.read_text()
     # In half precision it would differ in the fourth digit.
-    assert metric.score(str(folder)).value == pytest.approx(single, abs=1e-6)
+    assert metric.score(str(folder))[0] == pytest.approx(single, abs=1e-6)
     assert torch.get_default_dtype() == torch.float32
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+from lmms_eval_tasks.benchmark import rating_metrics
 from lmms_eval_tasks.utils.metrics import rating_means
 
 OWN = ("empty", "refused", "truncated", "no_claims")
@@ -19,37 +21,35 @@ def item(score: float | None = None, status: str = "ok", video: str = "v") -> di
 
 def numbers(items: list[dict[str, Any]]) -> tuple[Any, ...]:
     """Mean, variance, how many failed, and the share that was rated."""
-    of = rating_means
-    return (
-        of.mean_valid("d", items),
-        of.variance_valid("d", items),
-        of.count_failed("d", items),
-        of.coverage("d", items),
-    )
+    rated = partial(rating_means.ratings, "d")
+    mean, failed, coverage = (one.of(items) for one in rating_metrics("d", rated))
+    return mean, rating_means.variance(rating_means.values(rated(items))), failed, coverage
+
+
+def value(item: dict[str, Any]) -> float | None:
+    return rating_means.value(rating_means.rating("d", item))
 
 
 def test_whose_failure_is_a_zero() -> None:
     for status in OWN:
-        assert rating_means.value("d", item(None, status)) == 0
+        assert value(item(None, status)) == 0
         assert numbers([item(4), item(None, status)]) == (2, 4, 0, 1)
     for status in OTHERS:
         failed = item(0, status)  # a score beside it does not count
-        assert rating_means.value("d", failed) is None
+        assert value(failed) is None
         assert numbers([item(4), failed, item(1)]) == (2.5, 2.25, 1, 2 / 3)
-    assert rating_means.value("d", item(None)) is None  # an ok without a score is no zero
+    assert value(item(None)) is None  # an ok without a score is no zero
     assert numbers([item(0, "empty"), item(0, "refused")]) == (0, 0, 0, 1)
-    for status, value in (("error", None), ("empty", 0)):  # an item without the rating
-        assert rating_means.value("d", {"status": status, "dimensions": {}}) == value
+    for status, worth in (("error", None), ("empty", 0)):  # an item without the rating
+        assert value({"status": status, "dimensions": {}}) == worth
     assert rating_means.variance([0, 5]) == 6.25  # the population's: n - 1 would give 12.5
     with pytest.raises(KeyError):  # bad items are not passed over
-        rating_means.mean_valid("d", [{"id": "x"}])
+        numbers([{"id": "x"}])
 
 
 def test_a_run_that_waits_for_its_judge_has_no_number() -> None:
     """Zeros for empty answers alone would be none; what is left out is all of it."""
     items = [item(None, "unjudged"), item(0, "empty"), item(None, "unjudged")]
-    assert rating_means.is_unjudged("d", items)
-    assert rating_means.values("d", items) == []
     assert rating_means.units("d", items) == {}
     assert numbers(items) == (None, None, 3, 0)
     judged = [item(None, "unjudged"), item(0, "empty"), item(3)]  # one judged answer is enough
