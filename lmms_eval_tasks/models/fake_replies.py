@@ -211,13 +211,13 @@ def _draw(choices: Sequence[str], *parts: object) -> str:
 _Score = Annotated[float, Field(le=0, allow_inf_nan=False)]
 
 
-class _Scored(BaseModel, extra="forbid", strict=True):
+class _PairScores(BaseModel, extra="forbid", strict=True):
     choice: Literal["A", "B"] | None
     scores: Annotated[dict[str, tuple[_Score, _Score]], Field(min_length=1)]
 
 
 class _PairReply(BaseModel, extra="forbid"):
-    lm_pairs: _Scored
+    lm_pairs: _PairScores
 
 
 def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
