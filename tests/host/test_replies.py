@@ -14,7 +14,7 @@ import pytest
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.requests import delivery, request_runner
-from lmms_eval_tasks.host.requests.kept_replies import Kept, Unsaved
+from lmms_eval_tasks.host.requests.kept_replies import KeptReplies, Unsaved
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
 from tests.checks import limits_of, table
@@ -438,14 +438,14 @@ def test_a_reply_is_kept_with_what_had_reached_the_model(
 ) -> None:
     monkeypatch.setenv(settings.CACHE, str(tmp_path))
     for key, seen in (("x", {"frames": 10, "of": 32}), ("y", None)):
-        kept = Kept("m", [TASK], 0)
+        kept = KeptReplies("m", [TASK], 0)
         kept.add(TASK, key, "A", seen)
-        assert key not in Kept("m", [TASK], 0).found  # of a run that is under way
+        assert key not in KeptReplies("m", [TASK], 0).found  # of a run that is under way
         kept.close()
     (damaged, _) = kept.folder.iterdir()
     wrong = b'3\n{"key": 1}\n{"key": "z", "reply": "A\xff", "arrived": null}\n' + b"[" * 100_000
     damaged.write_bytes(damaged.read_bytes() + wrong + b'\n\xff\x00{"key": "z", "rep')
-    found = Kept("m", [TASK], 1).found
+    found = KeptReplies("m", [TASK], 1).found
     assert {key: row["arrived"] for key, row in found.items()} == {
         "x": {"frames": 10, "of": 32},
         "y": None,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host.requests import cut_replies, delivery, endpoints
-from lmms_eval_tasks.host.requests.kept_replies import Kept
+from lmms_eval_tasks.host.requests.kept_replies import KeptReplies
 from lmms_eval_tasks.host.requests.pace import Pace, one_bar
 from lmms_eval_tasks.models.host_types import (
     Arguments,
@@ -93,7 +93,7 @@ class RequestRunner:
         # Not the model's own rank, which the host sets later.
         self._rank = int(os.environ.get("RANK", "0"))
         mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
-        self.kept = Kept(_identity(run, lm, mended), tasks, self._rank)
+        self.kept = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
 
     def _generate(self, requests: list[ModelRequest]) -> list[Reply]:
         """What the class replies; of a reply without content some return None."""
