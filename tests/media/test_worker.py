@@ -16,14 +16,14 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import cache as media_cache
 from lmms_eval_tasks.media import video_checks
-from lmms_eval_tasks.media.clip_specs import ClipSpec, make
+from lmms_eval_tasks.media.clip_specs import MediaSpec, make
 from lmms_eval_tasks.media.indexed_frames import frames
 from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.media.video_checks import VideoInfo, check_ends, probe
 from lmms_eval_tasks.utils.media import worker
 from tests.checks import refused, table
 
-UNIFORM = ClipSpec("uniform", 32)
+UNIFORM = MediaSpec("uniform", 32)
 NO_VIDEO = "not a readable video|holds no video"
 
 # Broken files by the words that their error must hold.
