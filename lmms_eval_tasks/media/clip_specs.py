@@ -1,6 +1,6 @@
 """Clips: what a model is given of a video, made once and kept (docs/design.md).
 
-    >>> clip = make("videos/5.mp4", ClipSpec("uniform", 32))
+    >>> clip = make("videos/5.mp4", MediaSpec("uniform", 32))
     >>> clip.path, clip.n_frames
     ('.../media/uniform-32-3f....mp4', 32)
 
