@@ -1,6 +1,14 @@
 """Published video benchmarks as lmms-eval tasks. Importing this package imports nothing heavy."""
 
+from importlib import import_module as _import_module
 from pathlib import Path as _Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.commands.notebook import RunFrames as RunFrames
+    from lmms_eval_tasks.commands.notebook import load_docs as load_docs
+    from lmms_eval_tasks.commands.notebook import read_run as read_run
+    from lmms_eval_tasks.commands.notebook import score_reply as score_reply
 
 __version__ = "0.2.0"
 
@@ -10,3 +18,12 @@ __version__ = "0.2.0"
 _here = _Path(__file__).absolute().parent
 if not (_here / "utils").is_dir():
     __path__.append(str(_here.parent))
+
+_FOR_PYTHON = ("RunFrames", "load_docs", "read_run", "score_reply")
+
+
+def __getattr__(name: str) -> object:
+    """The functions for Python (docs/python.md), imported when they are asked for."""
+    if name in _FOR_PYTHON:
+        return getattr(_import_module("lmms_eval_tasks.commands.notebook"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -54,9 +54,9 @@ NO_COMMANDS = (  # how indented blocks start that are none
     ),
     *("model: ", "panel: ", "debate: ", "date: ", '{"videoId"'),
 )
-OTHERS = (  # options of pip, hf, whisper, sbatch, `lmms-eval tasks`
+OTHERS = (  # options of pip, hf, whisper, sbatch, accelerate, `lmms-eval tasks`
     *("--config-settings", "--local-dir", "--repo-type", "--output_dir", "--output_format"),
-    *("--array", "--gres", "--time", "--include-path"),
+    *("--array", "--gres", "--time", "--include-path", "--num_processes"),
 )
 PAST = {Path("CHANGELOG.md")}  # names what was removed: tests/golden/test_interface.py
 

@@ -1,0 +1,133 @@
+"""For Python and notebooks: the docs of a task, the item of one reply, a saved run as data frames.
+
+    >>> import lmms_eval_tasks
+    >>> lmms_eval_tasks.read_run("out").numbers
+    >>> lmms_eval_tasks.score_reply("maia_vsv", lmms_eval_tasks.load_docs("maia_vsv")[0], "A")
+
+docs/python.md shows each. Settings are taken from the environment at each call, as a run does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from lmms_eval_tasks import context, judges, registry, sample
+from lmms_eval_tasks.benchmark import Doc
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.report import exports, sides
+from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.runs import before, scoring
+from lmms_eval_tasks.utils import extras
+from lmms_eval_tasks.utils.json_files import JsonObject
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class RunFrames(NamedTuple):
+    """Saved runs as pandas data frames, which join by `run`, `task` and `id`.
+
+    runs: a row for each run: `run` (its name), `model`, `command`, and `folder`.
+    items: a row for each item, with the fields of its task; those of other tasks are NaN there.
+    verdicts: a row for each verdict of a judge: `verdict` is its name, `score` NaN without one.
+    numbers: a row for each headline number, with its 95 % interval, `valid` and `conditions`.
+    """
+
+    runs: pandas.DataFrame
+    items: pandas.DataFrame
+    verdicts: pandas.DataFrame
+    numbers: pandas.DataFrame
+
+
+def read_run(*paths: str | Path) -> RunFrames:
+    """Read saved runs: output folders of lmms-eval, or files of samples in them.
+
+    Runs of several models, or of one model in several folders, have names of their own.
+
+    Raises:
+        TasksError: there is no saved run of our tasks, a file is damaged, or pandas is not
+            installed (`pip install 'lmms-eval-tasks[report]'`).
+    """
+    extras.require("report", "read_run")
+    import pandas
+
+    with context.begun():
+        found = sides.read([Path(one) for one in paths])
+        numbers = [
+            {**row, "conditions": "; ".join(row["conditions"])} for row in exports.rows(found)
+        ]
+        runs = [
+            {
+                "run": side.label,
+                "model": side.model,
+                "command": next(filter(None, map(sides.command, side.results)), ""),
+                "folder": str(next(iter(side.runs.values())).file.parent),
+            }
+            for side in found
+        ]
+        items, verdicts = [*_items(found)], [*_verdicts(found)]
+    columns = ["run", "task", "id", "verdict", "score", "status"]
+    return RunFrames(
+        pandas.DataFrame(runs),
+        pandas.DataFrame(items),
+        pandas.DataFrame(verdicts, columns=columns if not verdicts else None),
+        pandas.json_normalize(numbers, sep="_"),
+    )
+
+
+def _items(found: list[Side]) -> Iterator[Mapping[str, object]]:
+    for side in found:
+        for task, item in side.asked:
+            own = {name: value for name, value in item.items() if name != "verdicts"}
+            yield {"run": side.label, "task": task.name, **own}
+
+
+def _verdicts(found: list[Side]) -> Iterator[Mapping[str, object]]:
+    for side in found:
+        for task, item in side.asked:
+            for name, verdict in (item.get("verdicts") or {}).items():
+                yield {
+                    **{"run": side.label, "task": task.name, "id": item["id"], "verdict": name},
+                    **verdict,
+                }
+
+
+def load_docs(task: str) -> list[Doc]:
+    """The docs of a task on the user's data (`LMMS_EVAL_TASKS_DATA`), in their order.
+
+    Raises:
+        TasksError: there is no such task, or its data are missing or bad; says what to do.
+    """
+    benchmark = registry.of(_known(task))
+    with context.begun():
+        sample.ready()
+        return before.docs(benchmark, task)
+
+
+def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> JsonObject:
+    """Return the item of one reply, as a run saves it.
+
+    Args:
+        task: its name.
+        doc: one of `load_docs(task)`.
+        reply: the model's text.
+        judge: as `--judge` takes it; `none` asks nobody, and an item that needs a verdict has the
+            status `unjudged`.
+
+    Raises:
+        TasksError: there is no such task, or the judge cannot be used.
+    """
+    benchmark = registry.of(_known(task))
+    own = benchmark.tasks[task]
+    with context.begun():
+        asker = Asker(judges.make(before.judge_config(benchmark, judge)))
+        return scoring.scored(own, own.log_fields(doc), reply, asker)
+
+
+def _known(task: str) -> str:
+    if task not in (every := [name for one in registry.there() for name in one.tasks]):
+        raise TasksError(f"there is no task {task!r}; lmms-eval-tasks list shows all {len(every)}")
+    return task
