@@ -200,10 +200,8 @@ def asking(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def watching(
-    asked: Iterable[Expected], reads: bool = True
-) -> Iterator[Mapping[str, DeliveredMedia]]:
-    """While a class is asked: what reached the model, by the name of a request, when it is done.
+def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
+    """While a class is asked, what reaches the model is noted; it is complete when that is done.
 
     Args:
         asked: the requests.
@@ -213,22 +211,10 @@ def watching(
     run, watch = context.current(), Watch(asked, reads)
     before = run.put(Watch, watch)
     try:
-        yield watch.seen
+        yield watch
         watch.end()
     finally:
         run.put(Watch, before)
-
-
-def expect(one: Expected) -> None:
-    """One more request is asked now, beside those that are watched."""
-    if (watch := context.current().get(Watch)) is not None:
-        watch.expect(one)
-
-
-def settled(name: str) -> DeliveredMedia | None:
-    """What reached the model of a request whose reply has come; it is watched no more."""
-    watch = context.current().get(Watch)
-    return None if watch is None else watch.settled(name)
 
 
 def handed(name: str) -> None:

@@ -158,10 +158,10 @@ class RequestRunner:
             asked = [call.requests[place] for place in now]
             expected = [self._expected(call, place) for place in now]
             begun = time.monotonic()
-            with delivery.watching(expected, self._reads) as seen:
+            with delivery.watching(expected, self._reads) as watch:
                 found = self._replies(asked, [one.name for one in expected])
             for place, one, reply in zip(now, expected, found, strict=True):
-                self._take(call, place, reply, seen.get(one.name))
+                self._take(call, place, reply, watch.seen.get(one.name))
             self._check_failures(call)
             size = self._pace.next_portion(len(now), time.monotonic() - begun)
 
@@ -171,7 +171,7 @@ class RequestRunner:
         asking: dict[Future[Reply], tuple[int, str]] = {}  # its place and name
         done: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
         pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
-        with endpoints.in_context(), delivery.watching((), self._reads):
+        with endpoints.in_context(), delivery.watching((), self._reads) as watch:
             try:
                 while True:
                     most = self._pace.in_flight
@@ -179,7 +179,7 @@ class RequestRunner:
                         most = min(most, self._stop_after or most)
                     while len(asking) < most and (place := next(waiting, None)) is not None:
                         expected = self._expected(call, place)
-                        delivery.expect(expected)
+                        watch.expect(expected)
                         one = pool.submit(self._alone, call.requests[place], expected.name)
                         asking[one] = place, expected.name
                         one.add_done_callback(done.put)
@@ -187,7 +187,7 @@ class RequestRunner:
                         break
                     one = done.get()
                     place, name = asking.pop(one)
-                    self._take(call, place, one.result(), delivery.settled(name))
+                    self._take(call, place, one.result(), watch.settled(name))
                     if self._stopped_by:  # those on their way are kept
                         waiting = iter(())
             finally:
