@@ -46,7 +46,7 @@ BIN = Path(sys.executable).parent
 # Frames of a clip encoded anew for each question: nothing is known of a file.
 ANEW = """
 import runpy, sys
-from lmms_eval_tasks.host import endpoints
+from lmms_eval_tasks.host.requests import endpoints
 endpoints._key = lambda *_: ""
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")

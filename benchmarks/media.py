@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.media.clip_specs import ClipFile, ClipSpec, make
+from lmms_eval_tasks.media.clip_specs import ClipFile, MediaSpec, make
 
 FRAMES = 32
 PIXELS = {"min_pixels": 256 * 28 * 28, "max_pixels": 1_605_632}  # defaults of qwen2_5_vl
@@ -64,7 +64,7 @@ def compare(
     source: Path, reader: Reader, n: int, chunks: int
 ) -> tuple[float, float, float, ClipFile]:
     """Seconds for N questions on the source, on the clip, the part of making it, and the clip."""
-    recipe = ClipSpec("uniform", FRAMES)
+    recipe = MediaSpec("uniform", FRAMES)
     on_source = on_clip = 0.0
     with (
         tempfile.TemporaryDirectory() as cache,

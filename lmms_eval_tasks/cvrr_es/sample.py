@@ -23,7 +23,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
-from lmms_eval_tasks.cvrr_es.items import RatingDoc
+from lmms_eval_tasks.benchmark import Doc
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.models.fake_replies import UNREADABLE, Chance, KnownReplies, Played
@@ -236,12 +236,16 @@ def recordings() -> Iterator[dict[str, object]]:
 # --- a judge's ratings, played --------------------------------------------------------------------
 
 
-def known(doc: RatingDoc) -> KnownReplies:
-    """Right is the reference rating, or 3 without one.
+def known(doc: Doc) -> KnownReplies | None:
+    """Replies to a doc of the judge study; None of one that is answered, not rated.
+
+    Right is the reference rating, or 3 without one.
 
     Wrong is off by one or two, and more lenient where the other judges' ratings are shown, so that
     the three rounds differ; the same answer is drawn anew in every round.
     """
+    if "round" not in doc:
+        return None
     name, truth = f"{doc['round']}/{doc['id']}", doc["reference_rating"]
     low, high = min(RATINGS), max(RATINGS)
     right = 3 if truth is None else round(truth)

@@ -136,7 +136,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: CommandArguments) -> object:
-        from lmms_eval_tasks.host.requests import kept_replies, replies
+        from lmms_eval_tasks.host.requests import host_log, kept_replies
 
         unsaid = {"output_path": None, "tasks": "", "log_samples": False}
         told = {**unsaid, **vars(args)}
@@ -153,8 +153,8 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             unsaved.clear()
             own_second = _own_second(module, told["output_path"])
             saving: list[str] = []
-            hearing = replies.logged("INFO", _is_of_saving, saving.append)
-            with replies.audible(), hearing, own_second:
+            hearing = host_log.logged("INFO", _is_of_saving, saving.append)
+            with host_log.audible(), hearing, own_second:
                 found = evaluate(args)
             if lost := _not_saved(saving):
                 outcome.failed = True

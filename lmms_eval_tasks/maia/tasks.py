@@ -146,14 +146,14 @@ def media_of(doc: MaiaDoc) -> clip_specs.ClipFile:
     return _made(*_recipe_of(doc))
 
 
-def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.ClipSpec]:
+def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.MediaSpec]:
     """The video's file, and what is made of it in one of the paper's three settings (4.3, 4.4)."""
     setting, still = doc["setting"], data.still()
     if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
-        recipe = clip_specs.ClipSpec("first_frame", n_frames=1, still=still)
+        recipe = clip_specs.MediaSpec("first_frame", n_frames=1, still=still)
     else:
         kind: Literal["uniform", "black"] = "black" if setting == "black" else "uniform"
-        recipe = clip_specs.ClipSpec(kind, n_frames=doc["n_frames"])
+        recipe = clip_specs.MediaSpec(kind, n_frames=doc["n_frames"])
     return doc["video_path"], recipe
 
 
@@ -161,7 +161,7 @@ _made = functools.lru_cache(maxsize=4096)(clip_specs.make)
 
 
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
-def _taken(path: str, recipe: clip_specs.ClipSpec) -> tuple[Image, ...]:
+def _taken(path: str, recipe: clip_specs.MediaSpec) -> tuple[Image, ...]:
     return tuple(map(_fitted, clips.images(_made(path, recipe))))
 
 

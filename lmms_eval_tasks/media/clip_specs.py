@@ -1,6 +1,6 @@
 """Clips: what a model is given of a video, made once and kept (docs/design.md).
 
-    >>> clip = make("videos/5.mp4", ClipSpec("uniform", 32))
+    >>> clip = make("videos/5.mp4", MediaSpec("uniform", 32))
     >>> clip.path, clip.n_frames
     ('.../media/uniform-32-3f....mp4', 32)
 
@@ -34,7 +34,7 @@ _LOSSLESS = 32 * 2**20  # bytes of samples; 32 frames of 4:2:0 at up to 854 x 48
 
 
 @dataclass(frozen=True)
-class ClipSpec:
+class MediaSpec:
     """How to make a medium from a video.
 
     kind: `uniform` (n_frames frames), `first_frame`, or `black` (the uniform clip, painted black).
@@ -70,7 +70,7 @@ class ClipFile:
     height: int
 
 
-def make(source: str | Path, recipe: ClipSpec) -> ClipFile:
+def make(source: str | Path, recipe: MediaSpec) -> ClipFile:
     """The file that `recipe` makes of `source`, from the cache if it is there.
 
     Raises:
@@ -113,7 +113,7 @@ def write(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
     import numpy as np
     from PIL import Image
 
-    wanted = ClipSpec(**recipe)
+    wanted = MediaSpec(**recipe)
     count = 1 if wanted.kind == "first_frame" else wanted.n_frames
     table, taken = video.pick(source, lambda total: uniform_indices(total, count), _upright)
     (look, _), planes = taken[0], [one for _, one in taken]

@@ -45,7 +45,7 @@ def make(
         source, first, last, duration = made.video, made.start, made.end, made.duration
     if n_frames:
         made, duration = (
-            clip_specs.make(source, clip_specs.ClipSpec("uniform", n_frames)),
+            clip_specs.make(source, clip_specs.MediaSpec("uniform", n_frames)),
             last - first,
         )
     return made, {

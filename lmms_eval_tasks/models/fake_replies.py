@@ -72,7 +72,7 @@ class Played(NamedTuple):
 
 
 @functools.cache
-def _known_of(task: str) -> Callable[[Doc], KnownReplies] | None:
+def _known_of(task: str) -> Callable[[Doc], KnownReplies | None] | None:
     """The function `known` in the sample of a task's benchmark; None without one."""
     name = registry.of_task_name(task) if task else None
     if name is None or not registry.has_part(name, "sample"):
@@ -81,7 +81,9 @@ def _known_of(task: str) -> Callable[[Doc], KnownReplies] | None:
 
 
 def known(doc: Doc) -> KnownReplies:
-    """Replies to a doc: those of its benchmark's `sample.known(doc)`, or a letter or a reference.
+    """Replies to a doc: those of its benchmark's `sample.known(doc)`, if it has such a function.
+
+    Where it has none, or it returns None, they are a letter or a reference.
 
     The same item in another input mode or length is drawn anew, so that tasks that differ in these
     differ in score.
@@ -94,8 +96,9 @@ def known(doc: Doc) -> KnownReplies:
     Raises:
         TasksError: a field is missing or of another form.
     """
-    if (of_benchmark := _known_of(doc.get("task", ""))) is not None:
-        return of_benchmark(doc)
+    of_benchmark = _known_of(doc.get("task", ""))
+    if of_benchmark and (replies := of_benchmark(doc)) is not None:
+        return replies
     try:
         given = [str(doc[name]) for name in ("mode", "length") if name in doc]
         item = "/".join([str(doc["id"]), *given])
@@ -211,13 +214,13 @@ def _draw(choices: Sequence[str], *parts: object) -> str:
 _Score = Annotated[float, Field(le=0, allow_inf_nan=False)]
 
 
-class _Scored(BaseModel, extra="forbid", strict=True):
+class _PairScores(BaseModel, extra="forbid", strict=True):
     choice: Literal["A", "B"] | None
     scores: Annotated[dict[str, tuple[_Score, _Score]], Field(min_length=1)]
 
 
 class _PairReply(BaseModel, extra="forbid"):
-    lm_pairs: _Scored
+    lm_pairs: _PairScores
 
 
 def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:

@@ -29,11 +29,13 @@ Library = Literal["decord", "qwen_vl_utils", "PyAV", "transformers", "torchvisio
 Reader = Library | Literal["own package", "server", ""]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A record of a file of this package: no field beside those named, and none changes."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class SourceLine(_Strict):
+class SourceLine(Strict):
     """A line of a file below the folder of installed packages, and a fact that it was read for."""
 
     fact: str = ""
@@ -61,7 +63,7 @@ class SoundDelivery(SourceLine):
         return self
 
 
-class MediaSupport(_Strict):
+class MediaSupport(Strict):
     """What a class does with pictures, videos and requests."""
 
     # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
@@ -130,7 +132,7 @@ class MediaSupport(_Strict):
         return default == wanted or (self.fewer == "all" and default > wanted)
 
 
-class Class(_Strict):
+class Class(Strict):
     """A class: its media, and what becomes of sound in each way of handing it over."""
 
     media: MediaSupport
@@ -158,7 +160,7 @@ class Class(_Strict):
         return cell
 
 
-class ModelEntry(_Strict):
+class ModelEntry(Strict):
     """A registered model: a class for one of the host's interfaces or for both."""
 
     aliases: tuple[str, ...] = ()
@@ -174,7 +176,7 @@ class ModelEntry(_Strict):
             yield "simple", self.simple
 
 
-class Table(_Strict):
+class Table(Strict):
     """All models of one version of the host, and ours."""
 
     host: str

@@ -9,22 +9,17 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.context import RunModel
 from lmms_eval_tasks.models import model_capabilities
+from lmms_eval_tasks.models.model_capabilities import Strict
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
 
 VLLM = "tasks_vllm"  # our class over vLLM
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class TaskWorkload(_Strict):
+class TaskWorkload(Strict):
     """A task's docs, and one of them on average (data.yaml): seconds, tokens, counts."""
 
     docs: int
@@ -39,7 +34,7 @@ class TaskWorkload(_Strict):
     told: float = 0  # tokens of the reply to each
 
 
-class ModelFacts(_Strict):
+class ModelFacts(Strict):
     """A model (models.yaml): 0 billions of parameters is one that a server has."""
 
     billions: float = 0  # parameters that a token passes
@@ -53,7 +48,7 @@ class ModelFacts(_Strict):
     output: float | None = None
 
 
-class _VllmForm(_Strict):
+class _VllmForm(Strict):
     """A recipe by vLLM (vllm.yaml)."""
 
     batch_size: int

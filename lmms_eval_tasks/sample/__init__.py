@@ -7,7 +7,7 @@ deterministic: two builds on one machine decode to the same frames and sound sam
 A benchmark's `sample.py` offers `videos()` (file -> render.Clip), `files()` (file -> its content: a
 text, plain data for a .json, an iterable of lines for a .jsonl, or a function that writes to a
 path), `PLAYED`, what the demo makes of it, and `known(doc)`, replies whose worth is known, where a
-doc has neither `options` nor `references` (models/fake_replies.py).
+doc has neither `options` nor `references`; None of one that has (models/fake_replies.py).
 """
 
 from __future__ import annotations

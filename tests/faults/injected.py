@@ -32,7 +32,7 @@ POINTS = {
     "media": ("lmms_eval_tasks.runs.before", "make_media", "before"),
     "request": ("lmms_eval_tasks.models.fake_models", "Player._reply", "before"),
     # Of classes that ask an endpoint, in one of the threads that wait for a reply.
-    "asked": ("lmms_eval_tasks.host.requests.replies", "_RequestRunner._alone", "before"),
+    "asked": ("lmms_eval_tasks.host.requests.request_runner", "RequestRunner._alone", "before"),
     "verdict": ("lmms_eval_tasks.judges.cache", "Cache.put", "after"),
     "aggregate": ("lmms_eval_tasks.report.measures", "count_failed", "before"),
 }

@@ -22,7 +22,7 @@ from transformers.generation.utils import GenerationMixin
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.host.requests import delivery
+from lmms_eval_tasks.host.requests import counting, delivery
 from lmms_eval_tasks.host.requests.delivery import Expected, RequestContent
 from lmms_eval_tasks.report import arrivals
 from tests.checks import table
@@ -87,10 +87,10 @@ def test_bodies_of_requests(content: Any, expected: Any) -> None:
 
 def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, delivery.DeliveredMedia]:
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
-    with delivery.counted(), delivery.watching(asked) as found:
+    with counting.counted(), delivery.watching(asked) as watch:
         for body in bodies:
             client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
-    return found
+    return watch.seen
 
 
 WIDE, HIGH = coded(420, 252), coded(28, 56, "JPEG")
@@ -177,12 +177,12 @@ def step(kind: str, *given: str) -> None:
     ],
 )
 def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
-    with delivery.counted(), delivery.watching(asked) as found:
+    with counting.counted(), delivery.watching(asked) as watch:
         for one in steps.split(", "):
             step(*one.split())
-    assert {name: seen(one) for name, one in found.items()} == expected
+    assert {name: seen(one) for name, one in watch.seen.items()} == expected
     step("pictures", "1")  # nothing is left behind, and nothing is counted outside
-    assert context.current().get(delivery._Watch) is None
+    assert context.current().get(delivery.Watch) is None
 
 
 # A checkpoint's tokens for a picture and a video; patches of 14 pixels, four to a token.
@@ -233,7 +233,7 @@ def given(*rows: str, **more: Any) -> dict[str, Any]:
 )
 def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
     model = SimpleNamespace(config=config)
-    ((kind, rows),) = delivery._generating(model, **told)
+    ((kind, rows),) = counting._generating(model, **told)
     assert (kind, list(map(tuple, rows))) == ("generate", expected)
 
 
@@ -248,12 +248,10 @@ def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
     ],
 )
 def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
-    with delivery.watching([VIDEO, OTHER]) as found:
+    with delivery.watching([VIDEO, OTHER]) as watch:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
-        watch = context.current().get(delivery._Watch)
-        assert watch is not None
         watch.note([*events, ("generate", [delivery.PromptRow(*row) for row in rows])])
-    counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in found.items()}
+    counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in watch.seen.items()}
     assert counts == expected
 
 
@@ -270,7 +268,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
     path = write_video(tmp_path / "v.mp4", 16)
 
     def counted(indices: list[int], frames: int = 0, reads: bool = True) -> Any:
-        with delivery.counted(), delivery.watching([VIDEO], reads=reads) as found:
+        with counting.counted(), delivery.watching([VIDEO], reads=reads) as watch:
             step("ask", "a")
             reader = decord.VideoReader(str(path))
             reader.get_batch(indices)
@@ -278,7 +276,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
             if frames:
                 step("videos", str(frames))
                 step("answer")
-        return [(one.at, one.frames, one.distinct) for one in found.values()]
+        return [(one.at, one.frames, one.distinct) for one in watch.seen.values()]
 
     assert counted([0, 3, 3, 9]) == [("reader", 5, 3)]
     # A class may ask for one frame to see its size, and read the others otherwise.
@@ -289,10 +287,10 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
 
 def test_an_engine_that_calls_a_processor_for_some_of_its_media() -> None:
     """And keeps what it made of the others: nothing is said, since no `generate` follows."""
-    with delivery.counted(), delivery.watching([VIDEO, OTHER]) as found:
+    with counting.counted(), delivery.watching([VIDEO, OTHER]) as watch:
         for one in ("ask a", "videos 8", "ask b", "sound 1"):
             step(*one.split())
-    assert found == {}
+    assert watch.seen == {}
 
 
 class Engine:

@@ -18,7 +18,7 @@ import torch
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import model_class, plugin, positions
 from lmms_eval_tasks.host.positions import Start
-from lmms_eval_tasks.host.requests import replies
+from lmms_eval_tasks.host.requests import request_runner
 from lmms_eval_tasks.models import tiny
 from lmms_eval_tasks.utils.conditions import Kind
 from tests.checks import table
@@ -259,7 +259,7 @@ def test_a_checkpoint_is_looked_at_without_its_weights(
 
 def test_replies_of_a_model_as_installed_are_not_gone_on_with() -> None:
     lm = SimpleNamespace()
-    names = {replies._identity({}, lm, mended) for mended in ([], ["put right, at 65"])}
+    names = {request_runner._identity({}, lm, mended) for mended in ([], ["put right, at 65"])}
     assert len(names) == 2
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.host.requests import delivery, replies
-from lmms_eval_tasks.host.requests.kept_replies import Kept, Unsaved
+from lmms_eval_tasks.host.requests import delivery, request_runner
+from lmms_eval_tasks.host.requests.kept_replies import KeptReplies, Unsaved
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
 from tests.checks import limits_of, table
@@ -171,7 +171,7 @@ def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
 
 def test_nothing_works(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
-        replies.RequestsFailedError, match=r"20 requests in a row failed, 180 .*401"
+        request_runner.RequestsFailedError, match=r"20 requests in a row failed, 180 .*401"
     ):
         play(lambda _: FAILED)
     assert play.model.asked == 20
@@ -220,7 +220,7 @@ def test_empty_answers_are_answers_unless_all_are(play: Any) -> None:
 def test_a_reply_too_few(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = play.model.generate_until
     monkeypatch.setattr(play.model, "generate_until", lambda self, asked: whole(self, asked)[1:])
-    with pytest.raises(replies.RequestsFailedError, match="gave 0 replies to one request"):
+    with pytest.raises(request_runner.RequestsFailedError, match="gave 0 replies to one request"):
         play(letters)
 
 
@@ -354,9 +354,9 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
 
     def counted(known: dict[str, Any]) -> list[Any]:
         monkeypatch.setattr(delivery.DeliveredMedia, "told", lambda seen: {"at": seen.at, **known})
-        watching = contextlib.nullcontext(
-            {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
-        )
+        watch = delivery.Watch([], reads=True)
+        watch.seen = {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
+        watching = contextlib.nullcontext(watch)
         monkeypatch.setattr(delivery, "watching", lambda *_: watching)
         play.model.asked = 0
         samples = play(reply, limit=2)["samples"][TASK]
@@ -427,10 +427,10 @@ def test_each_process_asks_as_many_of_each_task(
     expected: dict[str, list[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert replies._even(mine, [0, 1]) == mine
+    assert request_runner._even(mine, [0, 1]) == mine
     monkeypatch.setattr(context, "gathered", lambda own: [own, *others])
-    assert replies._even(mine, [0, 1]) == expected
-    assert replies._even(mine, []) == mine
+    assert request_runner._even(mine, [0, 1]) == expected
+    assert request_runner._even(mine, []) == mine
 
 
 def test_a_reply_is_kept_with_what_had_reached_the_model(
@@ -438,14 +438,14 @@ def test_a_reply_is_kept_with_what_had_reached_the_model(
 ) -> None:
     monkeypatch.setenv(settings.CACHE, str(tmp_path))
     for key, seen in (("x", {"frames": 10, "of": 32}), ("y", None)):
-        kept = Kept("m", [TASK], 0)
+        kept = KeptReplies("m", [TASK], 0)
         kept.add(TASK, key, "A", seen)
-        assert key not in Kept("m", [TASK], 0).found  # of a run that is under way
+        assert key not in KeptReplies("m", [TASK], 0).found  # of a run that is under way
         kept.close()
     (damaged, _) = kept.folder.iterdir()
     wrong = b'3\n{"key": 1}\n{"key": "z", "reply": "A\xff", "arrived": null}\n' + b"[" * 100_000
     damaged.write_bytes(damaged.read_bytes() + wrong + b'\n\xff\x00{"key": "z", "rep')
-    found = Kept("m", [TASK], 1).found
+    found = KeptReplies("m", [TASK], 1).found
     assert {key: row["arrived"] for key, row in found.items()} == {
         "x": {"frames": 10, "of": 32},
         "y": None,

@@ -7,7 +7,7 @@ import media_files as files
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.media.clip_specs import ClipSpec, make, uniform_indices
+from lmms_eval_tasks.media.clip_specs import MediaSpec, make, uniform_indices
 from tests.checks import table
 
 vision = pytest.importorskip("qwen_vl_utils.vision_process", reason="no qwen-vl-utils")
@@ -27,10 +27,10 @@ def source(tmp_path_factory):
 @pytest.fixture
 def media(source):
     recipes = {
-        "uniform": ClipSpec("uniform", LIMIT),
-        "black": ClipSpec("black", LIMIT),
-        "still": ClipSpec("first_frame", still=True),
-        "image": ClipSpec("first_frame"),
+        "uniform": MediaSpec("uniform", LIMIT),
+        "black": MediaSpec("black", LIMIT),
+        "still": MediaSpec("first_frame", still=True),
+        "image": MediaSpec("first_frame"),
     }
     return {name: make(source, recipe) for name, recipe in recipes.items()}
 

@@ -15,15 +15,15 @@ from PIL import Image
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import cache as media_cache
-from lmms_eval_tasks.media import video_checks
-from lmms_eval_tasks.media.clip_specs import ClipSpec, make
+from lmms_eval_tasks.media import sources, video_checks
+from lmms_eval_tasks.media.clip_specs import MediaSpec, make
 from lmms_eval_tasks.media.indexed_frames import frames
 from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.media.video_checks import VideoInfo, check_ends, probe
 from lmms_eval_tasks.utils.media import worker
 from tests.checks import refused, table
 
-UNIFORM = ClipSpec("uniform", 32)
+UNIFORM = MediaSpec("uniform", 32)
 NO_VIDEO = "not a readable video|holds no video"
 
 # Broken files by the words that their error must hold.
@@ -179,7 +179,7 @@ def test_crashes(look, tmp_path, fake_worker):
     fake_worker("""
         import os
         from pathlib import Path
-        from lmms_eval_tasks.media import video_checks
+        from lmms_eval_tasks.media import sources, video_checks
         from lmms_eval_tasks.utils.media import worker
         work, done = video_checks.facts, []
         def facts(source, out):
@@ -228,7 +228,7 @@ def test_later_runs_look_at_files_that_changed(look, tmp_path, jobs):
     ],
 )
 def test_windows_of_a_video(start, end, says):
-    assert video_checks.outside(start, end, 10.0) == says
+    assert sources.outside(start, end, 10.0) == says
 
 
 def test_a_link_that_leads_to_itself_is_a_missing_video(tmp_path):

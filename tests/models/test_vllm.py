@@ -23,7 +23,7 @@ from PIL import Image
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import MediaError, TasksError
 from lmms_eval_tasks.host import names, plugin
-from lmms_eval_tasks.host.requests import replies
+from lmms_eval_tasks.host.requests import request_runner
 from lmms_eval_tasks.host.requests.pace import Pace
 from lmms_eval_tasks.models import files, tiny
 from lmms_eval_tasks.models.vllm import READERS, VLLM, own_gpus, sampling
@@ -564,9 +564,9 @@ def test_every_request_is_asked_as_its_task_says(
 
     arguments = f"pretrained={checkpoint},max_model_len=99999"
     named: list[str] = []
-    identity = replies._identity
+    identity = request_runner._identity
     monkeypatch.setattr(
-        replies, "_identity", lambda *a: (named.append(identity(*a)), identity(*a))[1]
+        request_runner, "_identity", lambda *a: (named.append(identity(*a)), identity(*a))[1]
     )
     given = {"model": "tasks_vllm", "model_args": arguments, "batch_size": 2, "verbosity": "ERROR"}
     results = simple_evaluate(**given, tasks=[task], limit=LIMITS[task])

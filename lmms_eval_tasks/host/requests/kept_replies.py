@@ -20,7 +20,7 @@ _NO_LOCKS = (OSError, NotImplementedError)  # of a file system without locks
 _DONE = ".done"  # of a run that got its results: nothing to go on with
 
 
-class Kept:
+class KeptReplies:
     """Replies of one model to our tasks, a line each, in a file for each task and process.
 
     Those of runs that were stopped are read. A process holds a lock on the files that it writes, so
@@ -132,7 +132,7 @@ class Kept:
                 say(f"{file}: not put away ({error.strerror}); next time give --fresh")
 
 
-class Unsaved(list[Kept]):
+class Unsaved(list[KeptReplies]):
     """Replies of runs that are through, in a command that saves their results after them."""
 
     def put_away(self) -> None:

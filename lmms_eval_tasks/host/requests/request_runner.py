@@ -1,0 +1,377 @@
+"""One model's requests in one run: asked a few at a time, each reply kept as it comes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import queue
+import time
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+from lmms_eval_tasks import context, registry, settings
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host.requests import cut_replies, delivery, endpoints
+from lmms_eval_tasks.host.requests.kept_replies import KeptReplies
+from lmms_eval_tasks.host.requests.pace import Pace, one_bar
+from lmms_eval_tasks.models.host_types import (
+    Arguments,
+    Doc,
+    ModelInstance,
+    ModelRequest,
+    Reply,
+)
+from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.report.invalid import Lengths, Throughput
+from lmms_eval_tasks.runs import given
+from lmms_eval_tasks.utils.conditions import Condition, Kind
+from lmms_eval_tasks.utils.json_files import JsonObject
+from lmms_eval_tasks.utils.replies import reasoning, refusals
+
+if TYPE_CHECKING:
+    from tqdm.std import tqdm
+
+from lmms_eval_tasks.host.requests.host_log import LoggedErrors, audible, is_of_a_model, logged
+from lmms_eval_tasks.host.requests.model_replies import (
+    failure_of,
+    mark_lost,
+    unwrapped,
+    with_counts,
+)
+
+# What else decides on replies: of the environment, and of the host's arguments.
+_ADDRESSES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
+_CHOSEN = ("force_simple", "gen_kwargs", "system_instruction", "apply_chat_template")
+# Modules of the host that log a line at the end of each call.
+_AFTER_CALLS = tuple(f"lmms_eval.models.model_utils.{name}" for name in ("gen_metrics", "progress"))
+
+
+class RequestsFailedError(TasksError):
+    """The model's endpoint or class fails every request: going on would only spend time."""
+
+
+class RunFacts(NamedTuple):
+    """What is known of a run's replies beside their texts, filled as it goes."""
+
+    lengths: dict[str, Lengths]  # of each of our tasks' replies
+    conditions: list[Condition]  # that the model is run under
+    answered: Throughput
+
+
+class _Call(NamedTuple):
+    """One call of a class's `generate_until` by lmms-eval."""
+
+    requests: Sequence[ModelRequest]
+    replies: list[Reply]  # in the order of the requests; None where there is none yet
+    # By the place of a request of ours: its doc's id, and what its reply is kept under.
+    ids: Mapping[int, str]
+    keys: Mapping[int, str]
+    bar: tqdm[None]
+
+
+class RequestRunner:
+    """One model's requests in one run."""
+
+    def __init__(
+        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], known: RunFacts
+    ) -> None:
+        self._lm, self._tasks = lm, frozenset(tasks)
+        self._lengths, self._said = known.lengths, known.answered
+        self._reads = not cut_replies.has_processor(lm)
+        self._plain = lm.generate_until
+        self._pace = Pace(lm, run)
+        self._stop_after = settings.value(settings.MODEL_STOP_AFTER)
+        self._failed_in_a_row, self._answered, self._stopped_by = 0, False, ""
+        self._one_by_one = context.current().plan.one_by_one
+        self._errors = LoggedErrors()
+        # Not the model's own rank, which the host sets later.
+        self._rank = int(os.environ.get("RANK", "0"))
+        mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
+        self.kept = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
+
+    def _generate(self, requests: list[ModelRequest]) -> list[Reply]:
+        """What the class replies; of a reply without content some return None."""
+        return ["" if reply is None else reply for reply in self._plain(requests)]
+
+    def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
+        """The host's call: replies in the order of the requests."""
+        replies: list[Reply] = [None] * len(requests)
+        own = [place for place, one in enumerate(requests) if one.task_name in self._tasks]
+        others = [place for place, one in enumerate(requests) if one.task_name not in self._tasks]
+        if others:
+            # lmms-eval does not look whether each request has a reply.
+            found = iter(self._generate([requests[place] for place in others]))
+            for place in others:
+                replies[place] = next(found, "")
+        known = {place: self._known(requests[place]) for place in own}
+        ids = {place: name for place, (name, _) in known.items()}
+        keys = _each_once({place: key for place, (_, key) in known.items()})
+        left: dict[str, list[int]] = {}
+        for place in own:
+            if (before := self.kept.found.get(keys[place])) is None:
+                left.setdefault(requests[place].task_name, []).append(place)
+            else:
+                replies[place] = with_counts(before["reply"], before.get("tokens"))
+                _remember(requests[place], ids[place], before.get("arrived"))
+        number = len(own) - sum(map(len, left.values()))
+        if number:
+            say(
+                f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
+                "from there (--fresh asks all of them anew)"
+            )
+        silent, begun = self._rank != 0, time.monotonic()
+        with (
+            audible(*_AFTER_CALLS),
+            logged("ERROR", is_of_a_model, self._errors.hear),
+            one_bar(len(own), number, silent) as bar,
+            endpoints.own_loops(self._lm),
+        ):
+            self._ask(_Call(requests, replies, ids, keys, bar), left, own)
+        self._said.seconds += time.monotonic() - begun
+        self._said.processes = getattr(self._lm, "world_size", 1)
+        self._finish({place: (requests[place], ids[place]) for place in own}, replies)
+        return replies
+
+    def _ask(self, call: _Call, left: Mapping[str, list[int]], own: Sequence[int]) -> None:
+        """Ask what is left of each task, and keep what comes."""
+        if self._pace.in_flight:
+            self._ask_side_by_side(call, [place for places in left.values() for place in places])
+            return
+        # Many classes take the first request's task, or what its media are, for a whole batch.
+        for task, places in _even(left, own).items():
+            if modality := context.current().plan.modality.get(task):
+                self._lm.modality = modality
+            self._ask_in_portions(call, places)
+
+    def _ask_in_portions(self, call: _Call, places: Sequence[int]) -> None:
+        """Ask one task's requests, as many in a portion as the class works on together."""
+        # At first no more than it takes to see that all fails.
+        size = self._pace.first_portion(self._stop_after or self._pace.at_once)
+        while places:
+            now, places = places[:size], places[size:]
+            asked = [call.requests[place] for place in now]
+            expected = [self._expected(call, place) for place in now]
+            begun = time.monotonic()
+            with delivery.watching(expected, self._reads) as watch:
+                found = self._replies(asked, [one.name for one in expected])
+            for place, one, reply in zip(now, expected, found, strict=True):
+                self._take(call, place, reply, watch.seen.get(one.name))
+            self._check_failures(call)
+            size = self._pace.next_portion(len(now), time.monotonic() - begun)
+
+    def _ask_side_by_side(self, call: _Call, places: Sequence[int]) -> None:
+        """Ask each request by itself, as many at a time as the class would have in flight."""
+        waiting = iter(places)
+        asking: dict[Future[Reply], tuple[int, str]] = {}  # its place and name
+        done: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
+        pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
+        with endpoints.in_context(), delivery.watching((), self._reads) as watch:
+            try:
+                while True:
+                    most = self._pace.in_flight
+                    if not self._answered:  # no more than it takes to see that all fails
+                        most = min(most, self._stop_after or most)
+                    while len(asking) < most and (place := next(waiting, None)) is not None:
+                        expected = self._expected(call, place)
+                        watch.expect(expected)
+                        one = pool.submit(self._alone, call.requests[place], expected.name)
+                        asking[one] = place, expected.name
+                        one.add_done_callback(done.put)
+                    if not asking:
+                        break
+                    one = done.get()
+                    place, name = asking.pop(one)
+                    self._take(call, place, one.result(), watch.settled(name))
+                    if self._stopped_by:  # those on their way are kept
+                        waiting = iter(())
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+        self._check_failures(call)
+
+    def _take(
+        self, call: _Call, place: int, reply: Reply, seen: delivery.DeliveredMedia | None
+    ) -> None:
+        """A reply has come: keep it, unless it tells of a failure."""
+        call.bar.update()
+        request = call.requests[place]
+        text, counts = unwrapped(reply)
+        # A class of ours tells it itself.
+        told = getattr(reply, "arrived", seen.told() if seen else None)
+        if told and (number := getattr(counts, "input_tokens", None)):
+            # As the endpoint counted them, where nobody here could.
+            told = {"prompt_tokens": number, **told}
+        _remember(request, call.ids[place], told)
+        why = failure_of(text)
+        if why is None:
+            self._answered, self._failed_in_a_row = True, 0
+            self._said.replies += 1
+            self._said.tokens += getattr(counts, "output_tokens", None) or 0
+        else:
+            self._failed_in_a_row += 1
+        if why is not None and 0 < self._stop_after <= self._failed_in_a_row:
+            self._stopped_by = why
+        if call.replies[place] is not None:  # asked for the sake of other processes
+            return
+        call.replies[place] = reply
+        if why is None and text is not None:
+            tokens = counts.output_tokens if counts is not None else None
+            self.kept.add(request.task_name, call.keys[place], text, told, tokens)
+
+    def _check_failures(self, call: _Call) -> None:
+        if self._stopped_by:
+            raise RequestsFailedError(
+                f"{self._failed_in_a_row} requests in a row failed, {call.replies.count(None)} are "
+                f"left; the last: {self._stopped_by}. {self.kept.told()} (--model-stop-after 0 "
+                "goes on whatever fails)"
+            )
+
+    def _replies(self, requests: list[ModelRequest], names: Sequence[str]) -> list[Reply]:
+        """One for each request; a failure that the class hides stands in its reply's place."""
+        if not self._one_by_one:
+            with self._errors.of() as errors:
+                found = self._generate(requests)
+            if len(found) == len(requests):
+                return mark_lost(found, errors)
+            self._one_by_one = True
+            say(
+                f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
+                "nobody can tell which is whose: from here on they are asked one by one"
+            )
+        return [self._alone(one, name) for one, name in zip(requests, names, strict=True)]
+
+    def _alone(self, request: ModelRequest, name: str) -> Reply:
+        """The reply to a request that no other request's fate hangs on."""
+        found, why = [], ""
+        with delivery.asking(name), self._errors.of(name) as errors:
+            try:
+                found = self._generate([request])
+                why = f"the model's class gave {len(found)} replies to one request"
+            except TasksError:
+                raise
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+        if len(found) == 1:
+            return mark_lost(found, errors)[0]
+        return refusals.model_error(errors[-1] if errors else why)
+
+    def _finish(self, asked: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]) -> None:
+        """Count the tokens of our replies, and write the tag that stood in the prompt."""
+        texts: dict[int, str] = {}
+        for place, (request, name) in asked.items():
+            text, counts = unwrapped(replies[place])
+            if text is None or failure_of(text) is not None:
+                continue
+            texts[place] = text
+            if limit := _sampling(request).get("max_new_tokens"):
+                number = counts.output_tokens if counts is not None else None
+                number = cut_replies.tokens(self._lm, text) if number is None else number
+                if number is not None:
+                    lengths = self._lengths.setdefault(request.task_name, Lengths())
+                    lengths.add(int(number), int(limit))
+                    at_limit = context.current().own(delivery.Deliveries).at_limit
+                    at_limit[request.task_name, name] = int(number) >= int(limit)
+        texts = {place: text for place, text in texts.items() if text.strip()}
+        if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
+            from lmms_eval.api.instance import GenerationResult
+
+            for place, text in texts.items():
+                if not reasoning.has_reasoning_tag(text):
+                    _, counts = unwrapped(replies[place])
+                    replies[place] = GenerationResult(cut_replies.OPENED + text, counts)
+
+    def _doc(self, request: ModelRequest) -> Doc:
+        *_, doc_id, name, split = request.args
+        doc: Doc = self._lm.task_dict[name][split][doc_id]
+        return doc
+
+    def _known(self, request: ModelRequest) -> tuple[str, str]:
+        """The id of a request's doc, and what decides on the reply, hashed.
+
+        Beside the model that is the doc, its text, its media, the sampling.
+        """
+        name, doc = request.task_name, self._doc(request)
+        task = registry.of(name).tasks[name]
+        request.doc = task.keep(doc)  # for `doc_hash`: the host hashes it, and leaves it empty
+        shown: list[object] = []
+        # Where it cannot be told the request fails for the same reason, or is not asked.
+        with contextlib.suppress(TasksError, OSError):
+            shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
+        told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
+        return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
+
+    def _expected(self, call: _Call, place: int) -> delivery.Expected:
+        """A request, for counting what of it arrives."""
+        request = call.requests[place]
+        name = delivery.request_name(request.task_name, call.ids[place])
+        return delivery.Expected(name, functools.partial(self._shown, request))
+
+    def _shown(self, request: ModelRequest) -> delivery.RequestContent:
+        task = registry.of(request.task_name).tasks[request.task_name]
+        parts = task.prompt(self._doc(request))
+        model, kinds = context.current().model, [part.kind for part in parts]
+        texts = [request.args[0]]
+        if model is not None and model.interface == "chat":
+            texts = [part.given for part in parts if part.kind == "text"]
+        return delivery.RequestContent("".join(texts), kinds.count("video"), kinds.count("image"))
+
+
+def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
+    """Keys of which no two are equal: with `--repeats` a request stands there several times."""
+    made, before = {}, Counter[str]()
+    for place, key in keys.items():
+        made[place] = f"{key}.{before[key]}" if before[key] else key
+        before[key] += 1
+    return made
+
+
+def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
+    """What each process asks, by task: as many requests of each task as any other process.
+
+    Some classes wait for each other with every call. Where a process has fewer, it asks its last
+    one again.
+    """
+    if not own:
+        return dict(left)
+    everyone = context.gathered({name: len(places) for name, places in left.items()})
+    made = {}
+    for name in dict.fromkeys(name for one in everyone for name in one):
+        places = left.get(name, [])
+        missing = max(one.get(name, 0) for one in everyone) - len(places)
+        made[name] = [*places, *[(places or own)[-1]] * missing]
+    return made
+
+
+def _sampling(request: ModelRequest) -> JsonObject:
+    """The generation arguments of a request."""
+    return next((one for one in request.args if isinstance(one, dict)), {})
+
+
+def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
+    """The model in words: whose replies they are. Of an object nothing is known but itself.
+
+    A model that is `mended` replies otherwise than one as installed.
+    """
+    if (model := context.current().model) is None:
+        named: list[object] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
+    else:
+        told = model.arguments.items()
+        free = getattr(lm, "of_memory", ())
+        named = [
+            model.name,
+            {k: str(v) for k, v in told if not k.lower().endswith("key") and k not in free},
+        ]
+    named += [os.environ.get(name) for name in _ADDRESSES]
+    named += [*(run.get(name) for name in _CHOSEN), *mended, *endpoints.picture_format()]
+    return json.dumps(named, sort_keys=True, default=str)
+
+
+def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
+    """What reached the model of a doc with this name."""
+    if told is not None:
+        context.current().own(delivery.Deliveries).seen[request.task_name, name] = told
