@@ -30,7 +30,7 @@ def blocks(doc_video: str, parts: Sequence[Part], video_tokens: int) -> list[int
     units: list[object] = []
     for part in parts:
         if part.kind == "text":
-            text = str(part.given).encode()
+            text = str(part.content).encode()
             units += [text[at : at + BYTES] for at in range(0, len(text), BYTES)]
         else:
             units += [(doc_video, place) for place in range(video_tokens)]

@@ -76,7 +76,7 @@ def write_runs(out: Path) -> None:
             with (folder / f"20260101_000000_samples_{name}.jsonl").open("w") as file:
                 for number, doc in enumerate(benchmark.docs(found, name)):
                     good = draw.random() < right
-                    item = {**task.keep(doc), **task.handed({**doc, "task": name})}
+                    item = {**task.log_fields(doc), **task.media_log({**doc, "task": name})}
                     if "options" in doc:
                         reply = doc["answer"] if good else "AB"[doc["answer"] == "A"]
                         made = task.score(item, reply)
@@ -87,7 +87,7 @@ def write_runs(out: Path) -> None:
                         made = {"candidate": reply, "status": "ok", "right": int(good)}
                         made |= {"rouge_l": 1.0, "meteor": 1.0, "verdicts": {"agrees": verdict}}
                     item = {**item, **made, "reply": reply}
-                    text = task.prompt({**doc, "task": name})[-1].given
+                    text = task.prompt({**doc, "task": name})[-1].content
                     sample = {"doc_id": number, "failed": item, "input": text}
                     file.write(json.dumps(sample, ensure_ascii=False) + "\n")
         results = {"config": {"model": model, "model_args": ""}, "results": {}, "model_name": model}

@@ -121,9 +121,9 @@ class Work:
 
     def _scored(self, name: str, number: int, doc: Any) -> dict[str, Any]:
         task = self.benchmark.tasks[name]
-        reply = task.stand_in(doc, number) or str(doc.get("answer", "1"))
-        item = scoring.scored(task, task.keep(doc), reply, estimate._stand_ins([]))
-        return scoring.spread(task, self.benchmark.joins, item)
+        reply = task.example_reply(doc, number) or str(doc.get("answer", "1"))
+        item = scoring.scored(task, task.log_fields(doc), reply, estimate._stand_ins([]))
+        return scoring.spread(task, self.benchmark.joint_metrics, item)
 
     def _file(self, task: str) -> Path:
         return self.out / f"20260101_000000_samples_{task}.jsonl"

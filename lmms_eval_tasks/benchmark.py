@@ -83,15 +83,17 @@ class Part(NamedTuple):
     """A part of what a model is given, in the order of the parts."""
 
     kind: Literal["text", "image", "images", "video", "audio"]  # images are made together
-    given: Any  # the text; a path; a picture; or a function that makes it when it is asked for
-    simple: Any = SAME  # what a simple model gets instead: a list of visuals, or another text
+    content: Any  # the text; a path; a picture; or a function that makes it when it is asked for
+    simple_content: Any = (
+        SAME  # what a simple model gets instead: a list of visuals, or another text
+    )
 
 
-class Cut(NamedTuple):
+class MediaJob(NamedTuple):
     """A clip or pictures that have to be made of a video before a doc can be shown."""
 
     name: str  # what is left out if it cannot be made: a question, a segment, a video
-    window: tuple[Any, ...]  # docs with the same window share what is made
+    key: tuple[Any, ...]  # docs with the same window share what is made
     make: Callable[[], object]  # makes it, or finds it; a MediaError says why it cannot
 
 
@@ -111,45 +113,47 @@ class Metric(Generic[I]):
 
     name: str  # as in tables and files
     # Of some items, in whatever order; None where there is none.
-    of: Callable[[Sequence[I]], float | None]
-    where: Callable[[I], bool] | None = None  # the items that it is of; all unless told
-    better: bool | None = True  # higher is; None if neither way is better
+    compute: Callable[[Sequence[I]], float | None]
+    include: Callable[[I], bool] | None = None  # the items that it is of; all unless told
+    higher_is_better: bool | None = True  # higher is; None if neither way is better
     # Fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is the part
     # b of the field a.
-    shown: tuple[str, ...] | None = None
-    mean: str = ""  # the field that it is the plain mean of, for the host's standard errors
+    host_fields: tuple[str, ...] | None = None
+    mean_field: str = ""  # the field that it is the plain mean of, for the host's standard errors
     # What it is the mean of: items by id, or pools of them. Its interval, and the difference of two
     # models, are of these; without them they rest on the number without one cluster each.
-    units: Callable[[Sequence[I]], Units] | None = None
-    share: bool = False  # lies in 0..1
-    sure: bool = False  # has an interval though it is neither shown nor a mean of units
+    per_unit: Callable[[Sequence[I]], Units] | None = None
+    is_share: bool = False  # lies in 0..1
+    always_interval: bool = False  # has an interval though it is neither shown nor a mean of units
 
     @property
     def has_interval(self) -> bool:
         """Return whether it has an interval: some that have none take minutes to compute once."""
-        return self.sure or self.shown is not None or self.units is not None
+        return self.always_interval or self.host_fields is not None or self.per_unit is not None
 
     def own(self, items: Sequence[I]) -> Sequence[I]:
         """The items that it is of."""
-        return items if self.where is None else [item for item in items if self.where(item)]
+        return items if self.include is None else [item for item in items if self.include(item)]
 
 
 @dataclass(frozen=True)
-class Join(Generic[I]):
+class JointMetric(Generic[I]):
     """Numbers of several tasks together, in the row of a group; I is what their items share."""
 
     group: str  # name of the host's group, and of the row
     tasks: tuple[str, ...]  # whose items are joined
     # The numbers by name, from whole items by task; empty if too few tasks are there.
-    of: Callable[[Mapping[str, Sequence[I]]], Mapping[str, float | None]]
+    compute: Callable[[Mapping[str, Sequence[I]]], Mapping[str, float | None]]
     # The numbers that stand in the host's table, and the fields of an item that they need.
-    shown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    host_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # What the user should know of a join over saved runs.
     notes: Callable[[Mapping[str, Sequence[I]]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
-    counted: str = ""  # the number that says how many questions were joined
-    shares: Collection[str] = ()  # its numbers that lie in 0..1
+    count_name: str = ""  # the number that says how many questions were joined
+    share_names: Collection[str] = ()  # its numbers that lie in 0..1
     # What those of its numbers that are plain means are the means of.
-    units: Mapping[str, Callable[[Mapping[str, Sequence[I]]], Units]] = field(default_factory=dict)
+    per_unit: Mapping[str, Callable[[Mapping[str, Sequence[I]]], Units]] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ class Task(Generic[D, K, I]):
     name: str
     prompt: Callable[[D], Sequence[Part]]  # what the model is given for a doc
     # What the log keeps of a doc: all that `score` reads, in plain types.
-    keep: Callable[[D], K]
+    log_fields: Callable[[D], K]
     # What a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
     score: Callable[[K, str], Scoring[Fields] | Fields]
     metrics: Sequence[Metric[I]]
@@ -167,33 +171,35 @@ class Task(Generic[D, K, I]):
     # Two runs' items are the same if these are; ids may depend on an order.
     identity: Collection[str] = ()
     # Further numbers, which depend on what the items are of (candidates); in our section alone.
-    more: Callable[[Sequence[I]], Sequence[Metric[I]]] = lambda items: ()  # noqa: ARG005
+    extra_metrics: Callable[[Sequence[I]], Sequence[Metric[I]]] = lambda items: ()  # noqa: ARG005
     # How many of its video's frames a model should see, where the protocol says it.
     frames: Callable[[D], int | None] = lambda doc: None  # noqa: ARG005
     # What the log says of the media that were handed over; a file may be gone by then.
-    handed: Callable[[D], Fields] = lambda doc: {}  # noqa: ARG005
+    media_log: Callable[[D], Fields] = lambda doc: {}  # noqa: ARG005
     # What is scored of several items at once, when all are there: each scoring returns further
     # fields of one item, whose id stands before it. Not in the host's table.
-    together: Callable[[Sequence[I]], Iterable[tuple[str, Scoring[Fields]]]] | None = None
-    asks: Collection[str] = ()  # names of its asks; empty where nothing is judged
+    score_jointly: Callable[[Sequence[I]], Iterable[tuple[str, Scoring[Fields]]]] | None = None
+    judgements: Collection[str] = ()  # names of its asks; empty where nothing is judged
     extra: str = ""  # packages that its numbers need beyond a plain install (extras.py)
-    kept: Collection[str] = ()  # fields without which a saved item cannot be scored again
-    blank: Fields = field(default_factory=dict)  # of an item whose scoring broke
+    required_fields: Collection[
+        str
+    ] = ()  # fields without which a saved item cannot be scored again
+    failed_item: Fields = field(default_factory=dict)  # of an item whose scoring broke
     # What else the results tell of its items, beside counts by status and intervals.
     details: Callable[[Sequence[I]], Fields] = lambda items: {}  # noqa: ARG005
     # What the user should know of the numbers of a saved run.
     notes: Callable[[Sequence[I]], Sequence[str]] = lambda items: ()  # noqa: ARG005
     # A reply as a model may give it, for estimates; of a doc and its number.
-    stand_in: Callable[[D, int], str] = lambda doc, number: ""  # noqa: ARG005
-    cluster: str = "video"  # the field that says which items belong together (intervals)
+    example_reply: Callable[[D, int], str] = lambda doc, number: ""  # noqa: ARG005
+    cluster_field: str = "video"  # the field that says which items belong together (intervals)
     # Fields by which its first number is split in reports, and how that is drawn.
     splits: Mapping[str, Literal["dots", "star", "heat"]] = field(default_factory=dict)
     # What an item belongs to that counts only as a whole, such as a pool; "" of none.
     pool: Callable[[I], str] = lambda item: ""  # noqa: ARG005
 
-    def log_fields(self, doc: D) -> dict[str, object]:
+    def log_entry(self, doc: D) -> dict[str, object]:
         """The fields of a doc for the log (`keep`), with the hash of what is asked."""
-        kept = self.keep(doc)
+        kept = self.log_fields(doc)
         return {**kept, ASKED: self.hash_of(kept, doc.get("question"))}
 
     def hash_of(self, item: Fields, question: object = None) -> str:
@@ -295,9 +301,9 @@ class Benchmark:
     one_judge: ClassVar[str] = ""  # why several judges in one cannot judge here
     headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
     tasks: Mapping[str, Task]
-    joins: Sequence[Join] = ()
+    joint_metrics: Sequence[JointMetric] = ()
     # What is done before the model is loaded, counted; and what cannot be done with a task's items.
-    cuts: ClassVar[tuple[str, str]] = ("segments cut", "segments of {} can be cut")
+    media_messages: ClassVar[tuple[str, str]] = ("segments cut", "segments of {} can be cut")
     whole_videos: ClassVar[bool] = False  # a cut's name is a video's: a user allows it as such
 
     # --- data: what is there, what can be asked ------------------------------------------------
@@ -348,7 +354,7 @@ class Benchmark:
         """A task's docs, in an order and with ids that depend on the data alone."""
         raise NotImplementedError
 
-    def cut(self, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def media_job(self, doc: Doc) -> MediaJob | None:  # noqa: ARG002
         """The media to make before the model is loaded; None where the doc needs none."""
         return None
 
@@ -413,7 +419,7 @@ class Benchmark:
 
     def tasks_of(self, row: str) -> tuple[str, ...]:
         """The tasks whose items a row's numbers are of: itself, or those that a group joins."""
-        joined = next((one.tasks for one in self.joins if one.group == row), ())
+        joined = next((one.tasks for one in self.joint_metrics if one.group == row), ())
         return (row,) if row in self.tasks else joined
 
     # --- prompts and the judge ------------------------------------------------------------------
@@ -434,7 +440,7 @@ class Benchmark:
         """The judge's prompts in use."""
         return None
 
-    def suited(self, judge: JudgeConfig) -> JudgeConfig:
+    def configure_judge(self, judge: JudgeConfig) -> JudgeConfig:
         """The judge as this benchmark needs it, such as with room for long replies.
 
         Raises:
@@ -447,7 +453,7 @@ class Benchmark:
             )
         return judge
 
-    def judge_notes(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
+    def describe_judge(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
         """Facts on the judge for the results, beside its settings and prompt or in their place."""
         return {}
 
@@ -523,7 +529,7 @@ class Benchmark:
         """The rows with what else `board`'s layouts name: numbers that follow from several rows."""
         return rows
 
-    def reread(
+    def upgrade_items(
         self,
         items: Items,
         *,
@@ -549,15 +555,15 @@ def option_set(variable: str) -> list[Condition]:
 
 def split(metric: Metric[S], by: str, values: Iterable[str], prefix: str = "") -> list[Metric[S]]:
     """A metric of the items with each value of a field; NAME_PREFIXVALUE."""
-    inner = metric.where or (lambda _: True)
+    inner = metric.include or (lambda _: True)
 
     def part(value: str) -> Metric[S]:
         return replace(
             metric,
             name=f"{metric.name}_{prefix}{value}",
-            where=lambda item: inner(item) and item.get(by) == value,
-            shown=None,
-            mean="",
+            include=lambda item: inner(item) and item.get(by) == value,
+            host_fields=None,
+            mean_field="",
         )
 
     return [part(value) for value in values]
@@ -569,13 +575,13 @@ def accuracies(name: str) -> list[Metric[GradedItem]]:
         Metric(
             name,
             aggregate.accuracy,
-            shown=("status", "right"),
-            mean="right",
-            units=aggregate.rights,
-            share=True,
+            host_fields=("status", "right"),
+            mean_field="right",
+            per_unit=aggregate.rights,
+            is_share=True,
         ),
         Metric(f"{name}_valid", aggregate.accuracy_valid),
-        Metric(f"{name}_failed", aggregate.count_failed, better=False),
+        Metric(f"{name}_failed", aggregate.count_failed, higher_is_better=False),
     ]
 
 
@@ -587,9 +593,9 @@ def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
     ) -> Callable[[Sequence[GradedItem]], R]:
         return lambda items: statistic(aggregate.pools(items, size))
 
-    plain, *others = (replace(one, of=of_pools(one.of)) for one in accuracies(name))
+    plain, *others = (replace(one, compute=of_pools(one.compute)) for one in accuracies(name))
     shown, units = ("id", "status", "right"), of_pools(aggregate.rights)
-    return [replace(plain, shown=shown, mean="", units=units), *others]
+    return [replace(plain, host_fields=shown, mean_field="", per_unit=units), *others]
 
 
 def rating_metrics(
@@ -614,7 +620,7 @@ def rating_metrics(
 
     return [
         Metric(f"{name}_valid", lambda items: rating_means.mean_valid(rated(items))),
-        Metric(f"{name}_failed", failed, better=False),
+        Metric(f"{name}_failed", failed, higher_is_better=False),
         Metric(f"{name}_coverage", coverage),
     ]
 
@@ -630,6 +636,6 @@ def refusals(
     """
     beside = {f"{name}_refusals_wrong": of for name, of in headline.items()}
     return [
-        Metric(count, aggregate.count_refusals, better=None),
+        Metric(count, aggregate.count_refusals, higher_is_better=None),
         *(Metric(name, aggregate.if_refusals_wrong(of)) for name, of in beside.items()),
     ]

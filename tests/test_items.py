@@ -47,7 +47,7 @@ def type_of(function: Any, name: str) -> type:
 
 def item_type(task: Task) -> type:
     """The one whose fields are those that are kept."""
-    kept = type_of(task.keep, "return").__annotations__
+    kept = type_of(task.log_fields, "return").__annotations__
     (found,) = (one for one in ITEMS if kept.items() <= one.__annotations__.items())
     return found
 
@@ -70,7 +70,7 @@ def docs_of(benchmark: Benchmark, task: Task) -> list[Mapping[str, Any]]:
 
 
 def replies_to(task: Task, doc: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("", task.stand_in(doc, 0), "I cannot help with that.", '{"lm_pairs": 1}')
+    yield from ("", task.example_reply(doc, 0), "I cannot help with that.", '{"lm_pairs": 1}')
     with suppress(TasksError):
         known = fake_replies.known(doc)
         yield from (known.right, known.wrong, known.unreadable)
@@ -96,13 +96,13 @@ def test_docs_and_items_are_of_their_types(
         whole = item_type(task)
         for doc in docs_of(benchmark, task):
             check(type_of(task.prompt, "doc"), doc)
-            kept = task.keep(doc)
-            check(type_of(task.keep, "return"), kept)
+            kept = task.log_fields(doc)
+            check(type_of(task.log_fields, "return"), kept)
             for reply in replies_to(task, doc):
                 item = scoring.scored(task, kept, reply, Asker(judge))
                 check(whole, {"media": None, **item}, frozenset(OF_THE_RUN))
                 statuses.add(item["status"])
-            broken = {"media": None, **kept, **task.blank, "status": "error", "reply": ""}
+            broken = {"media": None, **kept, **task.failed_item, "status": "error", "reply": ""}
             check(whole, broken, frozenset(OF_THE_RUN))
     assert {"ok", "empty"} <= statuses, statuses
     assert "error" not in statuses
@@ -115,10 +115,12 @@ def test_a_saved_item_that_lacks_a_field_is_named(
     """One line with the file, before anything is scored again."""
     monkeypatch.setenv(settings.JUDGE, "none")
     benchmark = registry.load(name)
-    for task in {(one.score, tuple(one.kept)): one for one in benchmark.tasks.values()}.values():
-        docs = [task.keep(doc) for doc in docs_of(benchmark, task)[:2]]
+    for task in {
+        (one.score, tuple(one.required_fields)): one for one in benchmark.tasks.values()
+    }.values():
+        docs = [task.log_fields(doc) for doc in docs_of(benchmark, task)[:2]]
         items = [scoring.scored(task, doc, "", Asker(NoJudge())) for doc in docs]
-        for field in {*task.kept, task.cluster} - {"id"}:
+        for field in {*task.required_fields, task.cluster_field} - {"id"}:
             without = {key: one for key, one in items[1].items() if key != field}
             samples = [{"doc_id": n, "failed": one} for n, one in enumerate([items[0], without])]
             run = SavedRun(
@@ -135,9 +137,11 @@ def test_names_of_fields_are_fields(name: str) -> None:
     """Those that tasks and metrics name as text, which mypy does not see."""
     for task in registry.load(name).tasks.values():
         known = item_type(task).__annotations__.keys()
-        named = {*task.blank, *task.kept, task.cluster, *task.splits}
+        named = {*task.failed_item, *task.required_fields, task.cluster_field, *task.splits}
         for metric in task.metrics:
-            named |= {one.partition(".")[0] for one in metric.shown or ()} | {metric.mean}
+            named |= {one.partition(".")[0] for one in metric.host_fields or ()} | {
+                metric.mean_field
+            }
         assert named - {""} <= known, task.name
         # Of items of several kinds, not each has all: a pair has no references.
         assert known & set(task.identity), task.name

@@ -301,7 +301,7 @@ metrics: list[Metric[ToyItem]] = [
     Metric("text", lambda items: items[0]["candidate"]),  # got "str"
     Metric("some", len, lambda item: item["right"] > 0),  # Unsupported operand types
     Metric("rated", rating_means.mean_valid),  # incompatible type "Callable[[Sequence[
-    Metric("n", len, units=lambda items: {i["video"]: i["right"] for i in items}),  # "int | None"
+    Metric("n", len, per_unit=lambda own: {i["video"]: i["right"] for i in own}),  # "int | None"
     *split(Metric[ToyScore]("right", len), "video", ["v1"]),
 ]
 Task("toy_qa", prompt, keep, wants_options, metrics)  # Cannot infer value of type parameter "K"

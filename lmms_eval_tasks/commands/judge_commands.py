@@ -45,7 +45,7 @@ def estimate_command(
     found = []
     for task in chosen:
         benchmark = registry.of(task)
-        asks, env = benchmark.tasks[task].asks, environment(dry_run=True)
+        asks, env = benchmark.tasks[task].judgements, environment(dry_run=True)
         config = before.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()

@@ -124,7 +124,7 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
     own = benchmark.tasks[task]
     with context.begun():
         asker = Asker(judges.make(before.judge_config(benchmark, judge)))
-        return scoring.scored(own, own.log_fields(doc), reply, asker)
+        return scoring.scored(own, own.log_entry(doc), reply, asker)
 
 
 def _known(task: str) -> str:

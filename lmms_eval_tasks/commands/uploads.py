@@ -169,8 +169,8 @@ def _of_task(
 
 def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
     """The key that tells a doc's media from others."""
-    cut = benchmark.cut(doc)
-    return cut.window if cut else (doc.get("video_path"),)
+    cut = benchmark.media_job(doc)
+    return cut.key if cut else (doc.get("video_path"),)
 
 
 # --- what the classes send ------------------------------------------------------------------------

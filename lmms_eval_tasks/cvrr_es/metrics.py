@@ -87,7 +87,14 @@ def _mean(
 ) -> Metric[CvrrItem]:
     share = name.startswith("acc")
     shown = _RIGHT if share else ("status", "points")
-    return Metric(name, of, shown=shown if units else None, mean=mean, units=units, share=share)
+    return Metric(
+        name,
+        of,
+        host_fields=shown if units else None,
+        mean_field=mean,
+        per_unit=units,
+        is_share=share,
+    )
 
 
 _PUBLISHED = _without_empty(aggregate.accuracy_valid)
@@ -102,8 +109,10 @@ _MEANS = [
 ]
 ANSWERS: list[Metric[CvrrItem]] = [
     *_MEANS,
-    Metric("acc_failed", aggregate.count_failed, better=False),
-    Metric("empty", lambda items: sum(i["status"] == "empty" for i in items), better=False),
+    Metric("acc_failed", aggregate.count_failed, higher_is_better=False),
+    Metric(
+        "empty", lambda items: sum(i["status"] == "empty" for i in items), higher_is_better=False
+    ),
     *refusals("refusals", {"acc": aggregate.accuracy, "acc_skip_empty": _PUBLISHED}),
 ]
 PREFIX = "mean_"  # of the group's metrics
@@ -118,7 +127,7 @@ def means(sides: Mapping[str, Answers]) -> dict[str, float | None]:
     found = {}
     for one in _MEANS:
         # What broke is None: without it the mean would be over fewer dimensions.
-        own = [aggregate.never_raises(one.name)(one.of)(items) for items in sides.values()]
+        own = [aggregate.never_raises(one.name)(one.compute)(items) for items in sides.values()]
         known = [value for value in own if value is not None]
         found[f"{PREFIX}{one.name}"] = aggregate.mean(known) if len(known) == len(own) else None
     return found
@@ -201,11 +210,14 @@ _SHOWN = {
     **dict.fromkeys(("rating_valid", "rating_coverage"), ("rating",)),
 }
 RATED: list[Metric[RatingItem]] = [
-    *(Metric(name, of, better=up, shown=_SHOWN.get(name)) for name, (of, up) in _OF_ALL.items()),
+    *(
+        Metric(name, of, higher_is_better=up, host_fields=_SHOWN.get(name))
+        for name, (of, up) in _OF_ALL.items()
+    ),
     *(
         metric
         for name, (of, up) in _OF_DIMENSION.items()
-        for metric in split(Metric(name, of, better=up), "dimension", DIMENSIONS)
+        for metric in split(Metric(name, of, higher_is_better=up), "dimension", DIMENSIONS)
     ),
 ]
 
@@ -223,7 +235,7 @@ def by_candidate(items: Ratings) -> list[Metric[RatingItem]]:
         return lambda item: slug(item["candidate"]) == name
 
     return [
-        Metric(f"{name}{OF}{one}", of, takes(one), better=up)
+        Metric(f"{name}{OF}{one}", of, takes(one), higher_is_better=up)
         for one in sorted({slug(item["candidate"]) for item in items})
         for name, (of, up) in _OF_PART.items()
     ]

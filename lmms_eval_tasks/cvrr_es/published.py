@@ -82,7 +82,7 @@ def _of_sample(place: Path, tasks: Mapping[str, Task]) -> Iterator[KnownAnswer]:
     found = data.CvrrData(release.read(place))
     for name in (f"{ANSWERS}{dimension}" for dimension in DIMENSIONS):
         for doc in data.questions(found, name):
-            kept = tasks[name].keep(doc)
+            kept = tasks[name].log_fields(doc)
             yield KnownAnswer(name, kept, doc["reference"], {"correct": 1.0})
             if doc["lure"] != doc["reference"]:
                 yield KnownAnswer(name, kept, doc["lure"], {"correct": 0.0})

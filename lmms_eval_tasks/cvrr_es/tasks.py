@@ -14,11 +14,11 @@ from pathlib import Path
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.benchmark import (
     Benchmark,
-    Cut,
     Doc,
     Items,
-    Join,
+    JointMetric,
     KnownAnswers,
+    MediaJob,
     Part,
     Ran,
     Task,
@@ -138,11 +138,11 @@ def _answered(name: str) -> Task[CvrrDoc, KeptCvrr, CvrrItem]:
         answer,
         metrics.ANSWERS,
         identity=("video", "question", "reference"),
-        handed=_handed,
-        asks=("correct",),
-        kept=("dimension", "question", "reference"),
-        blank={"answer": "", "right": None, "points": None},
-        stand_in=lambda doc, number: doc["reference"],  # noqa: ARG005
+        media_log=_handed,
+        judgements=("correct",),
+        required_fields=("dimension", "question", "reference"),
+        failed_item={"answer": "", "right": None, "points": None},
+        example_reply=lambda doc, number: doc["reference"],  # noqa: ARG005
     )
 
 
@@ -154,9 +154,9 @@ def _rated(name: str) -> Task[RatingDoc, KeptRating, RatingItem]:
         rating,
         metrics.RATED,
         identity=("video", "asked", "candidate", "answer", "round"),
-        more=metrics.by_candidate,
-        handed=_handed,
-        kept=(
+        extra_metrics=metrics.by_candidate,
+        media_log=_handed,
+        required_fields=(
             "dimension",
             "question",
             "candidate",
@@ -166,7 +166,7 @@ def _rated(name: str) -> Task[RatingDoc, KeptRating, RatingItem]:
             "round",
             "judge",
         ),
-        blank={"rating": None, "reason": ""},
+        failed_item={"rating": None, "reason": ""},
         details=metrics.rated_details,
         notes=_uncompared,
         splits={"dimension": "heat"},
@@ -200,14 +200,14 @@ class CvrrEs(Benchmark):
         },
         **{name: _rated(name) for name in JUDGE_TASKS},
     }
-    joins = tuple(
-        Join(
+    joint_metrics = tuple(
+        JointMetric(
             start.removesuffix("_"),
             tuple(f"{start}{one}" for one in DIMENSIONS),
             metrics.means,
             metrics.MEANS_SHOWN,
             metrics.partial_means,
-            shares=("mean_acc_skip_empty", "mean_acc"),
+            share_names=("mean_acc_skip_empty", "mean_acc"),
         )
         for start in (ANSWERS, HINT)
     )
@@ -223,10 +223,10 @@ class CvrrEs(Benchmark):
         """The data, with what judge tasks rate."""
         return data.with_study(super().load(names, videos=videos, only=only), names)
 
-    def cut(self, doc: Doc) -> Cut:
+    def media_job(self, doc: Doc) -> MediaJob:
         """The muted copy of a video, or its frames."""
         window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
-        return Cut(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
+        return MediaJob(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The candidates' and the study's judges'."""
@@ -251,7 +251,7 @@ class CvrrEs(Benchmark):
         of_study, more = data.describe(ran.loaded)
         section |= of_study
         conditions += more
-        for join in self.joins:
+        for join in self.joint_metrics:
             if answered := [name for name in ran.names if name in join.tasks]:
                 conditions += [
                     Condition(Kind.NOTE, f"{join.group}: {note}")
@@ -259,7 +259,7 @@ class CvrrEs(Benchmark):
                 ]
         return section, conditions
 
-    def reread(
+    def upgrade_items(
         self,
         items: Items,
         *,

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from lmms_eval_tasks import context, registry, settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, LoadedData
+from lmms_eval_tasks.benchmark import Benchmark, LoadedData, MediaJob
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status
 from lmms_eval_tasks.judges.config import KEY
@@ -101,7 +101,7 @@ class Examination:
         self._chosen: list[tuple[Benchmark, list[str]]] = []
         self._found: dict[str, LoadedData] = {}  # by benchmark
         # What is made for the requests, with the video that each is made of, by benchmark.
-        self._cuts: dict[str, list[tuple[str, Cut]]] = {}
+        self._cuts: dict[str, list[tuple[str, MediaJob]]] = {}
         self._needed = 0.0  # bytes of clips that are still to be made
         self._probed: dict[str, Finding] = {}  # by the judge's label: it is asked once
 
@@ -129,7 +129,7 @@ class Examination:
                 )
             if benchmark.name in self._cuts:
                 yield from self._of_media(benchmark)
-            if any(benchmark.tasks[name].asks for name in names):
+            if any(benchmark.tasks[name].judgements for name in names):
                 mend = f"export {KEY}=..., or --judge SPEC, which may be none (docs/judges.md)"
                 look = partial(self._judge, benchmark, names)
                 yield DoctorCheck(f"{benchmark.name}: judge", look, mend)
@@ -142,7 +142,7 @@ class Examination:
         again = f"fetch it again, or leave it out with {option.option}"
         videos = sorted({path for path, _ in cuts})
         yield DoctorCheck(f"{own}: videos", partial(_videos, benchmark, videos), again)
-        different = {cut.window: cut for _, cut in cuts}
+        different = {cut.key: cut for _, cut in cuts}
         look = partial(self._clips, benchmark, [*different.values()])
         yield DoctorCheck(f"{own}: clips", look, f"more room ({settings.CACHE}=DIR), or {again}")
 
@@ -216,7 +216,7 @@ class Examination:
             (str(doc["video_path"]), cut)
             for name, own in docs.items()
             for doc in own
-            if (cut := benchmark.cut(doc)) is not None
+            if (cut := benchmark.media_job(doc)) is not None
         ]
         if made:
             self._cuts[benchmark.name] = made
@@ -225,16 +225,16 @@ class Examination:
 
     # --- media ----------------------------------------------------------------------------------
 
-    def _clips(self, benchmark: Benchmark, cuts: Sequence[Cut]) -> Findings:
+    def _clips(self, benchmark: Benchmark, cuts: Sequence[MediaJob]) -> Findings:
         """A run finds those that are made for trial; from all over the data, as one video's follow
         each other.
         """
         tried = cuts[:: -(-len(cuts) // TRIAL)]
         size = _media_bytes()
         parts = [media.TaskMedia(benchmark.name, tried, len(tried))]
-        lost = media.make(parts, benchmark.title, benchmark.cuts[0])
+        lost = media.make(parts, benchmark.title, benchmark.media_messages[0])
         if lost:
-            why = {cut.name: lost[cut.window] for cut in tried if cut.window in lost}
+            why = {cut.name: lost[cut.key] for cut in tried if cut.key in lost}
             yield Finding("error", f"{len(lost)} of {len(tried)} made for trial:\n{listed(why)}")
         if made := len(tried) - len(lost):
             grown = _media_bytes() - size
@@ -273,7 +273,7 @@ class Examination:
 
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
     """Their ends decoded, as many at once as there are processors."""
-    ends = [Cut(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
+    ends = [MediaJob(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
     parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
     bad = media.make(parts, benchmark.title, "first and last frames decoded")
     if good := len(paths) - len(bad):
@@ -294,7 +294,7 @@ def _requests_to_judge(
 ) -> Iterator[tuple[Criterion, Mapping[str, Any]]]:
     """What each judged task would ask first, of a made-up reply to its first question."""
     for task in (benchmark.tasks[name] for name in names):
-        if task.asks:
+        if task.judgements:
             yield from estimate.requests(task, benchmark.docs(found, task.name)[:1])
 
 

@@ -85,12 +85,12 @@ def prompt(doc: HavenDoc) -> list[Part]:
                 told[form] = True
         for number in frames:
             if any(before):
-                found.append(Part("text", before[0], simple=before[1]))
+                found.append(Part("text", before[0], simple_content=before[1]))
             before = ["", ""]
             place = len(numbers)
             found.append(Part("image", lambda nth=place: loaded()[nth]))
             numbers.append(number)
-    return [*found, Part("text", before[0], simple=before[1])]
+    return [*found, Part("text", before[0], simple_content=before[1])]
 
 
 def pictures(path: str, picks: Sequence[int], numbers: Sequence[int]) -> list[Image]:

@@ -102,10 +102,10 @@ def _family(
 
         return lambda items: statistic([*filter(valid, items)])
 
-    mean = Metric(name, plain, shown=shown, units=units)
+    mean = Metric(name, plain, host_fields=shown, per_unit=units)
     return [
         mean,
-        Metric(f"{name}_valid", over_valid(plain), units=units and over_valid(units)),
+        Metric(f"{name}_valid", over_valid(plain), per_unit=units and over_valid(units)),
         Metric(f"{name}_sources", functools.partial(mean_of_sources, plain, _source)),
         *split(mean, "source", SOURCES),
     ]
@@ -131,7 +131,7 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
     shown = (f"scores.{name}",) if name in SHOWN else None
     return [
         *_family(name, values, "summary" if name in ROUGE else part, shown, units),
-        *(Metric(f"{name}_{one}", baseline(one), better=None) for one in baselines),
+        *(Metric(f"{name}_{one}", baseline(one), higher_is_better=None) for one in baselines),
     ]
 
 
@@ -153,7 +153,7 @@ def _rated(metric: str) -> list[Metric[HavenItem]]:
         return mean_of_sources(of_pairs, itemgetter(0), with_source(items))
 
     mean, *others = rating_metrics(metric, rated)
-    mean = replace(mean, shown=("geval", "source", "status"))
+    mean = replace(mean, host_fields=("geval", "source", "status"))
     sources = Metric(f"{mean.name}_sources", of_sources)
     return [mean, *others, sources, *split(mean, "source", SOURCES)]
 
@@ -172,8 +172,8 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
         return lambda items: aggregate.mean(item.get("authors", {}).get(name) for item in items)
 
     found: list[Metric[HavenItem]] = [
-        Metric("videos", len, better=None),
-        Metric("violations", count("violations"), better=False),
+        Metric("videos", len, higher_is_better=None),
+        Metric("violations", count("violations"), higher_is_better=False),
     ]
     for name, baselines in MEASURED[kind].items():
         found += _measured(name, baselines)
@@ -182,13 +182,15 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
     if kind == "v2vt":
         # Both parts are needed: the status of the whole reply.
         found += _family("clipscore", judge.clipscore, "")
-        found += [Metric(f"{p}_failed", failed(p), better=False) for p in ("summary", "frames")]
+        found += [
+            Metric(f"{p}_failed", failed(p), higher_is_better=False) for p in ("summary", "frames")
+        ]
     if kind in SUMMARIES:
         rated = [_rated(name) for name in GEVAL]
         found += [metric for metrics in rated for metric in metrics]
-        found += refusals("refusals", {mean.name: mean.of for mean, *_ in rated})
+        found += refusals("refusals", {mean.name: mean.compute for mean, *_ in rated})
     if kind in ORDERS:
-        found.append(Metric("undefined", count("undefined"), better=None))
+        found.append(Metric("undefined", count("undefined"), higher_is_better=None))
         found += [Metric(f"{name}_authors", authors(name)) for name in ORDER]
     return found
 

@@ -15,13 +15,13 @@ from typing import cast
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
-    Cut,
     Doc,
     Items,
-    Join,
+    JointMetric,
     KnownAnswer,
     KnownAnswers,
     LoadedData,
+    MediaJob,
     Ran,
     Task,
     option_set,
@@ -300,11 +300,11 @@ _TASKS = {
         metrics.of_kind(variant.kind),
         # The record is a hash of what the release says of the video.
         identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
-        handed=handed,
-        asks=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
-        kept={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
-        blank=BLANK,
-        stand_in=stand_in,
+        media_log=handed,
+        judgements=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
+        required_fields={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
+        failed_item=BLANK,
+        example_reply=stand_in,
         splits={"source": "dots"},
     )
     for name, variant in TASKS.items()
@@ -322,11 +322,13 @@ class Haven(Benchmark):
     paper_judge = judging.PAPER_JUDGE
     one_judge = "and G-Eval's rating is one model's"
     headline = 2
-    cuts = ("videos read", "videos of {} can be read")
+    media_messages = ("videos read", "videos of {} can be read")
 
     tasks = _TASKS
-    joins = tuple(
-        Join(f"haven{end}", tuple(f"haven_{one}{end}" for one in metrics.JOINED), metrics.joined)
+    joint_metrics = tuple(
+        JointMetric(
+            f"haven{end}", tuple(f"haven_{one}{end}" for one in metrics.JOINED), metrics.joined
+        )
         for end in ("", "_text")
     )
 
@@ -334,7 +336,7 @@ class Haven(Benchmark):
     sources = staticmethod(data.sources)
     docs = staticmethod(data.docs)
     data_notes = staticmethod(data.notes)
-    judge_notes = staticmethod(judging.notes)
+    describe_judge = staticmethod(judging.notes)
     files = staticmethod(released.placed)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -344,12 +346,12 @@ class Haven(Benchmark):
         """The data, with what each task cannot ask about."""
         return data.with_gaps(super().load(names, videos=videos, only=only), names)
 
-    def cut(self, doc: Doc) -> Cut | None:
+    def media_job(self, doc: Doc) -> MediaJob | None:
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
         if doc["text"]:
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
-        return Cut(doc["id"], window, functools.partial(inputs.frames, *window))
+        return MediaJob(doc["id"], window, functools.partial(inputs.frames, *window))
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The reference summary of every video, worth 5; another video's is worth 1."""
@@ -366,7 +368,7 @@ class Haven(Benchmark):
             # In this order the text is right where both are the same.
             known = {wrong: float(geval.LOWEST), right: float(geval.HIGHEST)}
             answers += [
-                KnownAnswer(task.name, task.keep(doc), text, {judging.GEVAL: worth})
+                KnownAnswer(task.name, task.log_fields(doc), text, {judging.GEVAL: worth})
                 for text, worth in known.items()
             ]
         told = (
@@ -386,9 +388,9 @@ class Haven(Benchmark):
         """The one file of all tasks."""
         return {"task": inputs.task_prompts()}
 
-    def suited(self, judge: JudgeConfig) -> JudgeConfig:
+    def configure_judge(self, judge: JudgeConfig) -> JudgeConfig:
         """Never the paper's (`comparable`), which is not known."""
-        return replace(super().suited(judge), comparable=False)
+        return replace(super().configure_judge(judge), comparable=False)
 
     def criteria(self) -> Sequence[Criterion]:
         """How good is a summary?"""

@@ -42,11 +42,11 @@ def __getattr__(name: str) -> object:
         return _docs(rest)
     if kind == "metrics":
         benchmark, task = _of(rest)
-        return scoring.metric_list(task, benchmark.joins)
+        return scoring.metric_list(task, benchmark.joint_metrics)
     if kind == "joined":
         group, _, number = rest.partition("__")
         benchmark = registry.of(group)
-        (join,) = (one for one in benchmark.joins if one.group == group)
+        (join,) = (one for one in benchmark.joint_metrics if one.group == group)
         return scoring.group_number(join, number)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -122,7 +122,7 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     """One reply; what cannot be read or judged stays an item with its status: nothing raises."""
     benchmark, task = _of(doc["task"])
     reply = results[0] if results and isinstance(results[0], str) else ""
-    kept = {**task.log_fields(doc), **_handed(task, doc)}
+    kept = {**task.log_entry(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
     known = context.current().own(delivery.Deliveries)
     if seen := known.seen.get(request):
@@ -130,8 +130,8 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     if request in known.at_limit:
         kept["at_limit"] = known.at_limit[request]
     # A task that asks nothing needs no judge that can be used.
-    answer = Asker(_judge(judge_run.current(), benchmark)) if task.asks else _nobody
-    return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
+    answer = Asker(_judge(judge_run.current(), benchmark)) if task.judgements else _nobody
+    return scoring.spread(task, benchmark.joint_metrics, scoring.scored(task, kept, reply, answer))
 
 
 @lru_cache(maxsize=len(registry.NAMES))
@@ -143,7 +143,7 @@ def _judge(run: judge_run.JudgeSession, benchmark: Benchmark) -> Judge:  # noqa:
 def _handed(task: Task, doc: Doc) -> JsonObject:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
-        told: JsonObject = {**task.handed(doc)}
+        told: JsonObject = {**task.media_log(doc)}
         if told.get("media") and context.current().plan.videos_as_pictures:
             told["media"] = {**told["media"], "as": "images"}
         return told

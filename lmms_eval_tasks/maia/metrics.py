@@ -44,8 +44,8 @@ def _category(item: Categorised) -> str:
 def _family(forms: Sequence[Metric[Categorised]]) -> list[Metric[Categorised]]:
     """A share in its three forms, as the mean of the categories, and by category."""
     plain = forms[0]
-    average = functools.partial(aggregate.mean_of_groups, plain.of, _category)
-    mean = Metric(f"{plain.name}_avg", average, share=True, sure=True)
+    average = functools.partial(aggregate.mean_of_groups, plain.compute, _category)
+    mean = Metric(f"{plain.name}_avg", average, is_share=True, always_interval=True)
     return [*forms, mean, *split(plain, "category", SLUGS)]
 
 
@@ -74,7 +74,7 @@ def _similarity(name: Similarity, *, shown: bool = True) -> Metric[OevqaItem]:
         return {i["id"]: (i["video"], i[name]) for i in items if i.get(name) is not None}
 
     return (
-        Metric(name, of, shown=(name,), mean=name, units=units, share=True)
+        Metric(name, of, host_fields=(name,), mean_field=name, per_unit=units, is_share=True)
         if shown
         else Metric(name, of)
     )

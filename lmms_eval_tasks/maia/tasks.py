@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
-    Cut,
     Doc,
-    Join,
+    JointMetric,
     KnownAnswer,
     KnownAnswers,
     LoadedData,
+    MediaJob,
     Part,
     Ran,
     Task,
@@ -235,8 +235,8 @@ def _pairs(name: str, language: str) -> Task[PairDoc, KeptPair, PairItem]:
         metrics.PAIRS,
         identity=_IDENTITY,
         frames=_frames,
-        handed=handed,
-        blank={"right": None, "letter": None},
+        media_log=handed,
+        failed_item={"right": None, "letter": None},
         splits=_SPLITS,
         pool=aggregate.pool_of,
     )
@@ -251,17 +251,17 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
         metrics.ANSWERS,
         identity=_IDENTITY,
         frames=_frames,
-        handed=handed,
-        asks=("agrees",),
+        media_log=handed,
+        judgements=("agrees",),
         extra="metrics",
-        blank={"right": None, "candidate": ""},
+        failed_item={"right": None, "candidate": ""},
         # The references in turn: people's, so models that write more cost more.
-        stand_in=lambda doc, number: doc["references"][number % POOL_SIZE],
+        example_reply=lambda doc, number: doc["references"][number % POOL_SIZE],
         splits=_SPLITS,
     )
 
 
-def _join(end: str) -> Join[Categorised]:
+def _join(end: str) -> JointMetric[Categorised]:
     pairs, open_ended = f"maia_vsv{end}", f"maia_oevqa{end}"
 
     def of(sides: Mapping[str, Sequence[Categorised]]) -> dict[str, float | None]:
@@ -273,14 +273,14 @@ def _join(end: str) -> Join[Categorised]:
         return metrics.agg_units(sides[pairs], sides[open_ended]) if is_whole else {}
 
     shown = {"agg_acc": metrics.JOIN_NEEDS}
-    return Join(
+    return JointMetric(
         f"maia{end}",
         (pairs, open_ended),
         of,
         shown,
-        counted="agg_acc_n_joined",
-        shares=("agg_acc",),
-        units={"agg_acc": both},
+        count_name="agg_acc_n_joined",
+        share_names=("agg_acc",),
+        per_unit={"agg_acc": both},
     )
 
 
@@ -293,18 +293,18 @@ class Maia(Benchmark):
     records = "videos"
     paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4o"  # paper, 4.2; it names no dated version
-    cuts = ("videos read", "videos of {} can be read")
+    media_messages = ("videos read", "videos of {} can be read")
     whole_videos = True
 
     tasks: Mapping[str, Task] = {
         name: (_questions if one.kind == "maia_oevqa" else _pairs)(name, one.language)
         for name, one in TASKS.items()
     }
-    joins = tuple(map(_join, ENDS))
+    joint_metrics = tuple(map(_join, ENDS))
 
     read = staticmethod(files.read)
     sources = staticmethod(data.sources)
-    suited = staticmethod(judging.suited)
+    configure_judge = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
 
     def complaints(self, release: files.MaiaRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG002
@@ -318,12 +318,12 @@ class Maia(Benchmark):
         make = data.questions if asked.kind == "maia_oevqa" else data.pairs
         return make(loaded, asked.setting, loaded.left_out(task))
 
-    def cut(self, doc: Doc) -> Cut | None:
+    def media_job(self, doc: Doc) -> MediaJob | None:
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
         if doc["setting"] == "text":
             return None
         window = _recipe_of(cast(MaiaDoc, doc))
-        return Cut(doc["video"], window, functools.partial(_made, *window))
+        return MediaJob(doc["video"], window, functools.partial(_made, *window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The instructions, by language."""
@@ -337,7 +337,7 @@ class Maia(Benchmark):
         """The statements of every question as answers to it: true ones are right, others wrong."""
         release = files.read(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
-        kept = {doc["id"]: task.keep(doc) for doc in data.questions(loaded, "32frames")}
+        kept = {doc["id"]: task.log_fields(doc) for doc in data.questions(loaded, "32frames")}
         answers = [
             KnownAnswer(
                 *(task.name, kept[pair["question_id"]], text),

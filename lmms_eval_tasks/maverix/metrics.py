@@ -59,7 +59,9 @@ def _words(items: Sequence[AnyItem]) -> float | None:
 
 
 def _count(name: str, takes: Callable[[T], bool], where: Callable[[T], bool]) -> Metric[T]:
-    return Metric(name, lambda items: sum(takes(item) for item in items), where, better=None)
+    return Metric(
+        name, lambda items: sum(takes(item) for item in items), where, higher_is_better=None
+    )
 
 
 def _with_sound(item: AnyItem) -> bool:
@@ -88,7 +90,7 @@ _COUNTS: list[Metric[AnyItem]] = [
 _ACC, *_OTHER_FORMS = accuracies("acc")
 _ACCURACIES: list[Metric[ChoiceItem]] = [
     *(_ACC, *_OTHER_FORMS),
-    Metric("words_mean", _words, better=None),
+    Metric("words_mean", _words, higher_is_better=None),
     *_COUNTS,
 ]
 CHOICE: list[Metric[ChoiceItem]] = [
@@ -122,7 +124,12 @@ def position_bias(items: Sequence[ChoiceItem]) -> float | None:
 CIRCULAR: list[Metric[ChoiceItem]] = [
     *_ACCURACIES,
     *pool_accuracies("circ_acc", N_OPTIONS),
-    Metric("position_bias", position_bias, better=False, shown=("status", "letter", "answer")),
+    Metric(
+        "position_bias",
+        position_bias,
+        higher_is_better=False,
+        host_fields=("status", "letter", "answer"),
+    ),
 ]
 
 
@@ -205,9 +212,9 @@ def _rated(
 ) -> list[Metric[OpenItem]]:
     """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
     made: list[Metric[OpenItem]] = rating_metrics(name, partial(rating_means.ratings, name))
-    mean, *others = (replace(one, where=where) for one in made)
+    mean, *others = (replace(one, include=where) for one in made)
     return [
-        replace(mean, shown=shown, units=partial(rating_means.units, name)),
+        replace(mean, host_fields=shown, per_unit=partial(rating_means.units, name)),
         *others,
         Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
     ]
@@ -216,7 +223,7 @@ def _rated(
 def _of_dimension(name: str) -> list[Metric[OpenItem]]:
     """A dimension's numbers of all first wordings, by category, and of both wordings."""
     mean, *others = _rated(name, _is_asked, _is_first, (f"dimensions.{name}",))
-    both = replace(mean, name=f"{name}_both_wordings", where=_is_own, shown=None)
+    both = replace(mean, name=f"{name}_both_wordings", include=_is_own, host_fields=None)
     return [mean, *others, *split(mean, "agentic", SPLITS["agentic"]), both]
 
 
@@ -228,15 +235,15 @@ OPEN: list[Metric[OpenItem]] = [
         "robust_both",
         lambda items: aggregate.mean(value for _, value in _robust(items).values()),
         _unborrowed,
-        units=_robust,
-        share=True,
+        per_unit=_robust,
+        is_share=True,
     ),
-    Metric("robust_n", lambda items: len(_robust(items)), _unborrowed, better=None),
+    Metric("robust_n", lambda items: len(_robust(items)), _unborrowed, higher_is_better=None),
     *(
-        replace(one, where=_is_asked)
-        for one in refusals("refusals", {mean.name: mean.of for mean, *_ in _RATED.values()})
+        replace(one, include=_is_asked)
+        for one in refusals("refusals", {mean.name: mean.compute for mean, *_ in _RATED.values()})
     ),
-    Metric("words_mean", _words, _is_own, better=None),
+    Metric("words_mean", _words, _is_own, higher_is_better=None),
     *_COUNTS,
     _count("n_borrowed", _is_first, lambda item: item.get("borrowed", False)),
 ]

@@ -15,12 +15,12 @@ from typing import Literal, cast
 from lmms_eval_tasks import context, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
-    Cut,
     Doc,
-    Join,
+    JointMetric,
     KnownAnswer,
     KnownAnswers,
     LoadedData,
+    MediaJob,
     Part,
     Ran,
     TableRow,
@@ -286,8 +286,8 @@ def _choice(name: str, *, circular: bool = False) -> Task[ChoiceDoc, KeptChoice,
         choice,
         metrics.CIRCULAR if circular else metrics.CHOICE,
         identity=_IDENTITY,
-        handed=handed,
-        blank={**unread, "words": 0},
+        media_log=handed,
+        failed_item={**unread, "words": 0},
         splits=_SPLITS,
         pool=aggregate.pool_of if circular else lambda item: "",  # noqa: ARG005
     )
@@ -302,12 +302,12 @@ def _open(name: str) -> Task[OpenDoc, KeptOpen, OpenItem]:
         open_answer,
         metrics.OPEN,
         identity=_IDENTITY,
-        handed=handed,
-        together=consistency,
-        asks=(*DIMENSIONS, CONSISTENCY),
-        blank={"candidate": "", "dimensions": no_rating, "words": 0},
+        media_log=handed,
+        score_jointly=consistency,
+        judgements=(*DIMENSIONS, CONSISTENCY),
+        failed_item={"candidate": "", "dimensions": no_rating, "words": 0},
         # The reference in the place of the model's answer: as long as people's.
-        stand_in=lambda doc, number: doc["reference"],  # noqa: ARG005
+        example_reply=lambda doc, number: doc["reference"],  # noqa: ARG005
         splits=_SPLITS,
         pool=aggregate.pool_of,
     )
@@ -331,14 +331,14 @@ class Maverix(Benchmark):
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 
     tasks: Mapping[str, Task] = {name: _KINDS[one.kind](name) for name, one in TASKS.items()}
-    joins = (
-        Join(
+    joint_metrics = (
+        JointMetric(
             "maverix_table3",
             tuple(f"maverix_{mode}" for mode in MODES),
             metrics.table3,
             dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
             metrics.table3_notes,
-            shares=("best_uni", "best_multi"),
+            share_names=("best_uni", "best_multi"),
         ),
     )
 
@@ -352,13 +352,13 @@ class Maverix(Benchmark):
         """With what stands by mode, and with marks of sound that did not arrive."""
         return list(tables.rows(rows))
 
-    def cut(self, doc: Doc) -> Cut | None:
+    def media_job(self, doc: Doc) -> MediaJob | None:
         """Its segment, or the whole video; modes without picture and sound need none."""
         mode = MODES[doc["mode"]]
         if not mode.picture and not mode.sound:
             return None
         window = doc["video_path"], doc["start"], doc["end"]
-        return Cut(doc["question_id"], window, functools.partial(cut, *window))
+        return MediaJob(doc["question_id"], window, functools.partial(cut, *window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all."""
@@ -378,7 +378,10 @@ class Maverix(Benchmark):
         answers = []
         for doc in cast(Sequence[OpenDoc], data.docs(LoadedData(release), task.name)):
             if not doc["borrowed"]:
-                kept, right = task.keep(doc), dict.fromkeys(DIMENSIONS, float(judging.HIGHEST))
+                kept, right = (
+                    task.log_fields(doc),
+                    dict.fromkeys(DIMENSIONS, float(judging.HIGHEST)),
+                )
                 wrong = {DIMENSIONS[0]: float(judging.LOWEST)}
                 answers.append(KnownAnswer(task.name, kept, doc["reference"], right))
                 answers.append(KnownAnswer(task.name, kept, doc["lure"], wrong))

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Cut, Doc, LoadedData
+from lmms_eval_tasks.benchmark import Doc, LoadedData, MediaJob
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.movierecapsqa.items import RecapDoc
@@ -231,12 +231,12 @@ def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
     return made
 
 
-def cut(doc: Doc) -> Cut | None:
+def cut(doc: Doc) -> MediaJob | None:
     """The clip of a doc, or its frames; None with dialogue alone (Benchmark.cut)."""
     if not doc["video_path"]:
         return None
     window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
-    return Cut(doc["segment"], window, functools.partial(clips.make, *window))
+    return MediaJob(doc["segment"], window, functools.partial(clips.make, *window))
 
 
 # --- the user's data ------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def _variance(name: str, rated: Callable[[Items], Sequence[DimensionRating]]) ->
     def of(items: Items) -> float | None:
         return rating_means.variance(rating_means.values(rated(items)))
 
-    return Metric(f"{name}_var", of, better=None)
+    return Metric(f"{name}_var", of, higher_is_better=None)
 
 
 def _of_dimension(name: str) -> list[Metric[RecapItem]]:
@@ -60,13 +60,13 @@ def _of_dimension(name: str) -> list[Metric[RecapItem]]:
     mean, *others = rating_metrics(name, rated, asked=list)
     mean = replace(
         mean,
-        shown=("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status"),
-        units=lambda items: rating_means.units(name, answered(items)),
+        host_fields=("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status"),
+        per_unit=lambda items: rating_means.units(name, answered(items)),
     )
     with_empty = Metric(
         f"{mean.name}_empty_wrong",
         lambda items: rating_means.mean_valid(rating_means.ratings(name, items)),
-        units=functools.partial(rating_means.units, name),
+        per_unit=functools.partial(rating_means.units, name),
     )
     parts = (split(mean, field, slugs, f"{field}_") for field, slugs in SPLITS.items())
     return [mean, with_empty, _variance(name, rated), *others, *chain(*parts)]
@@ -141,9 +141,11 @@ def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric[RecapI
         return statistic(_values(name, items))
 
     return [
-        Metric(name, lambda items: of(aggregate.mean, answered(items)), shown=shown),
+        Metric(name, lambda items: of(aggregate.mean, answered(items)), host_fields=shown),
         Metric(f"{name}_empty_wrong", lambda items: of(aggregate.mean, items)),
-        Metric(f"{name}_var", lambda i: of(rating_means.variance, answered(i)), better=None),
+        Metric(
+            f"{name}_var", lambda i: of(rating_means.variance, answered(i)), higher_is_better=None
+        ),
     ]
 
 
@@ -154,9 +156,9 @@ def _count(status: str) -> Callable[[Items], int]:
 _RATED = {name: _of_dimension(name) for name in DIMENSIONS}
 METRICS: list[Metric[RecapItem]] = [
     *chain(*_RATED.values()),
-    Metric("no_claims", _count(aggregate.NO_CLAIMS), better=False),
-    Metric("empty", _count("empty"), better=False),
-    *refusals("refusals", {mean.name: mean.of for mean, *_ in _RATED.values()}),
+    Metric("no_claims", _count(aggregate.NO_CLAIMS), higher_is_better=False),
+    Metric("empty", _count("empty"), higher_is_better=False),
+    *refusals("refusals", {mean.name: mean.compute for mean, *_ in _RATED.values()}),
     *_text("rouge_l", ("status", "rouge_l")),
     *_text("bertscore"),
     *_text("bartscore"),

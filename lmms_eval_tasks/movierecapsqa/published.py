@@ -109,7 +109,7 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     if whole and not settings.text(BASELINES):
         baselines = {"judged_baselines": list(JUDGED_BASELINES)}
     answers = [
-        KnownAnswer(task.name, task.keep({**one.doc, **baselines}), one.text, one.known)
+        KnownAnswer(task.name, task.log_fields({**one.doc, **baselines}), one.text, one.known)
         for one in own.answers
     ]
     return KnownAnswers(answers, list(own.coverage()), scale, tables=partial(_tables, own, task))
@@ -138,7 +138,7 @@ def _made(docs: Iterable[Doc], task: Task) -> Iterator[KnownAnswer]:
         for text, worth in ((doc["reference"], judge.HIGHEST), (doc["lure"], judge.LOWEST)):
             if text:
                 known = dict.fromkeys(DIMENSIONS, float(worth))
-                yield KnownAnswer(task.name, task.keep(doc), text, known)
+                yield KnownAnswer(task.name, task.log_fields(doc), text, known)
 
 
 # --- our judge beside the published scores --------------------------------------------------------

@@ -166,11 +166,11 @@ class MovieRecapsQA(Benchmark):
                 *("segment", "video", "source", "condition", "question", "reference"),
                 *("dialogue", "facts"),
             ),
-            handed=handed,
-            asks=_ASKS,
-            kept=_READ,
-            blank=_BLANK,
-            stand_in=stand_in,
+            media_log=handed,
+            judgements=_ASKS,
+            required_fields=_READ,
+            failed_item=_BLANK,
+            example_reply=stand_in,
             notes=told_shown,
             splits=dict.fromkeys(SPLITS, "dots"),
         )
@@ -181,7 +181,7 @@ class MovieRecapsQA(Benchmark):
     sources = staticmethod(data.sources)
     complaints = staticmethod(data.complaints)
     docs = staticmethod(data.docs)
-    cut = staticmethod(data.cut)
+    media_job = staticmethod(data.cut)
     data_notes = staticmethod(data.notes)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -189,9 +189,9 @@ class MovieRecapsQA(Benchmark):
         """One file for all tasks."""
         return {"task": task_prompts()}
 
-    def suited(self, judge: judges.JudgeConfig) -> judges.JudgeConfig:
+    def configure_judge(self, judge: judges.JudgeConfig) -> judges.JudgeConfig:
         """One with room for its replies."""
-        return judging.with_room(super().suited(judge))
+        return judging.with_room(super().configure_judge(judge))
 
     def notes(self, asked: Mapping[str, Items]) -> list[str]:
         """Lines for sources whose conditions were not asked the same questions.
@@ -246,7 +246,7 @@ class MovieRecapsQA(Benchmark):
         conditions += option_set(settings.FRAMES) if any(map(data.shows, ran.names)) else []
 
         def look() -> dict[str, object]:
-            config = self.suited(judges.configured(self.paper_judge))
+            config = self.configure_judge(judges.configured(self.paper_judge))
             return baselines.describe(settings.value(BASELINES), config)
 
         if (made := provenance.known("baselines", look, conditions)) is not None:
@@ -254,7 +254,7 @@ class MovieRecapsQA(Benchmark):
             section["baselines"] = {**made, "rouge_l": rouge, **provenance.notes(self.name)}
         return section, conditions
 
-    def reread(self, items: Items, *, judged: bool) -> Items:
+    def upgrade_items(self, items: Items, *, judged: bool) -> Items:
         """The judged baselines of a run are kept; with a judge those asked for now come too."""
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.value(BASELINES) if judged else ())

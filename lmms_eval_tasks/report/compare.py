@@ -54,9 +54,9 @@ def headlines(
 ) -> list[Comparison]:
     """The numbers of the host's table, of tasks and of what joins them."""
     quantities = [of_task(task, metric) for task in tasks for metric in shown(task)]
-    for join in benchmark.joins:
+    for join in benchmark.joint_metrics:
         if sum(task.name in join.tasks for task in tasks) > 1:
-            quantities += [of_join(join, name) for name in join.shown]
+            quantities += [of_join(join, name) for name in join.host_fields]
     made = (_compared(one, sides) for one in quantities)
     return [line for line in made if line.numbers]
 
@@ -80,7 +80,7 @@ def beside(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> Int
 
     It has an interval where results have one (Metric.has_interval).
     """
-    join = next((own for own in benchmark.joins if own.group == one.task), None)
+    join = next((own for own in benchmark.joint_metrics if own.group == one.task), None)
     if join is not None:
         whole = of_join(join, one.metric)
     else:
@@ -104,12 +104,12 @@ def beside(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> Int
 
 def shown(task: Task) -> list[Metric]:
     """A task's headline numbers."""
-    return [metric for metric in task.metrics if metric.shown is not None]
+    return [metric for metric in task.metrics if metric.host_fields is not None]
 
 
 def by_item(metric: Metric, items: Items) -> dict[str, float]:
     """Per-item values of a metric, by item id; empty if the metric is not a mean of items."""
-    found = metric.units(metric.own(items)) if metric.units else {}
+    found = metric.per_unit(metric.own(items)) if metric.per_unit else {}
     ids = {item["id"] for item in items}
     return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
 

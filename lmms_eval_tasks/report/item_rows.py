@@ -63,7 +63,7 @@ def made(
             first = next(item for item in items if item is not None)
             columns["task"].append(place)
             columns["id"].append(name)
-            columns["video"].append(str(first.get(task.cluster) or ""))
+            columns["video"].append(str(first.get(task.cluster_field) or ""))
             pool = task.pool(first)  # of an item with a row of its own, not the first run's
             columns["pool"].append(f"{pool} (other)" if pool and name != first["id"] else pool)
             columns["split"].append([str(first.get(split) or "") for split in task.splits])

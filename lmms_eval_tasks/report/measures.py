@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lmms_eval_tasks import leaderboards
-from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
+from lmms_eval_tasks.benchmark import Item, Items, JointMetric, Metric, Task, Units
 from lmms_eval_tasks.report import readings
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -25,11 +25,11 @@ def numbers(task: Task, items: Items) -> JsonObject:
     """Every number of a task's items, by name; those of which it has no item are left out."""
     found: JsonObject = {CARRIER: count_failed(items)}
     ran = aggregate.as_counted(items)
-    for metric in (*task.metrics, *task.more(ran)):
+    for metric in (*task.metrics, *task.extra_metrics(ran)):
         if own := metric.own(ran):
             found[metric.name] = None
             with aggregate.never_raises(metric.name):
-                found[metric.name] = metric.of(own)
+                found[metric.name] = metric.compute(own)
     return found
 
 
@@ -55,7 +55,7 @@ def details(task: Task, items: Items) -> JsonObject:
 
 def few_videos(task: Task, items: Items) -> list[Condition]:
     """Return the condition that a task's numbers rest on few videos; [] if they are enough."""
-    told = stats.few(len({item.get(task.cluster) for item in items}))
+    told = stats.few(len({item.get(task.cluster_field) for item in items}))
     return [Condition(Kind.FEW, told, (task.name,))] if told else []
 
 
@@ -108,25 +108,25 @@ def of_task(task: Task, metric: Metric) -> Quantity:
 
     @aggregate.never_raises(metric.name)
     def compute(asked: Sequence[Asked]) -> Json:
-        return metric.of(items(asked))
+        return metric.compute(items(asked))
 
     def takes(one: Asked) -> bool:
-        return one[0] is task and (metric.where is None or metric.where(one[1]))
+        return one[0] is task and (metric.include is None or metric.include(one[1]))
 
-    units = metric.units
+    units = metric.per_unit
     return Quantity(
         task.name,
         metric.name,
         {task.name},
         compute,
         takes,
-        metric.share,
+        metric.is_share,
         None if units is None else lambda asked: units(items(asked)),
         metric.has_interval,
     )
 
 
-def of_join(join: Join, name: str) -> Quantity:
+def of_join(join: JointMetric, name: str) -> Quantity:
     """Return a number of a join as a quantity."""
 
     def sides(asked: Sequence[Asked]) -> dict[str, list[Item]]:
@@ -140,7 +140,7 @@ def of_join(join: Join, name: str) -> Quantity:
 
     def units(asked: Sequence[Asked]) -> Units:
         found = sides(asked)
-        return {} if data_of(found) else join.units[name](found)
+        return {} if data_of(found) else join.per_unit[name](found)
 
     return Quantity(
         join.group,
@@ -148,16 +148,16 @@ def of_join(join: Join, name: str) -> Quantity:
         join.tasks,
         compute,
         lambda one: one[0].name in join.tasks,
-        name in join.shares,
-        units if name in join.units else None,
-        name in {*join.shown, *join.units},
+        name in join.share_names,
+        units if name in join.per_unit else None,
+        name in {*join.host_fields, *join.per_unit},
     )
 
 
 def cluster(one: Asked) -> str:
     """The value by which an item's intervals are clustered: its video."""
     task, item = one
-    return str(item.get(task.cluster))
+    return str(item.get(task.cluster_field))
 
 
 def intervals(quantities: Iterable[Quantity], asked: Sequence[Asked]) -> dict[str, JsonObject]:
@@ -167,14 +167,14 @@ def intervals(quantities: Iterable[Quantity], asked: Sequence[Asked]) -> dict[st
 
 
 def joined_details(
-    join: Join, tasks: Mapping[str, Task], sides: Mapping[str, Items]
+    join: JointMetric, tasks: Mapping[str, Task], sides: Mapping[str, Items]
 ) -> dict[str, JsonObject]:
     """The intervals of a join's shown numbers, as `details` has those of a task."""
     asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
-    return {"intervals": intervals((of_join(join, name) for name in join.shown), asked)}
+    return {"intervals": intervals((of_join(join, name) for name in join.host_fields), asked)}
 
 
-def joined(join: Join, sides: Mapping[str, Items]) -> JsonObject:
+def joined(join: JointMetric, sides: Mapping[str, Items]) -> JsonObject:
     """The numbers of a join, of whichever of its tasks are there.
 
     They are {} if the tasks are too few, or of different data: the same id may then be of two
@@ -183,7 +183,7 @@ def joined(join: Join, sides: Mapping[str, Items]) -> JsonObject:
     own = {name: sides[name] for name in join.tasks if sides.get(name)}
     if own and not data_of(own):
         with aggregate.never_raises(join.group):
-            return dict(join.of(own))
+            return dict(join.compute(own))
     return {}
 
 

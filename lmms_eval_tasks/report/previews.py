@@ -60,8 +60,8 @@ def _of_benchmark(
         for doc in benchmark.docs(looked, name):
             if doc["id"] not in ids:
                 continue
-            cut = benchmark.cut(doc)
-            window = (name, doc["id"]) if cut is None else cut.window
+            cut = benchmark.media_job(doc)
+            window = (name, doc["id"]) if cut is None else cut.key
             items[name, doc["id"]] = window
             wanted.setdefault(window, (task, {**doc, "task": name}))
     with ThreadPoolExecutor() as pool:
@@ -82,7 +82,7 @@ def _seen(parts: Sequence[Part]) -> MediaPreview | None:
     wave: list[int] = []
     count, file = 0, ""
     for part in parts:
-        given = part.given() if callable(part.given) else part.given
+        given = part.content() if callable(part.content) else part.content
         if part.kind in ("image", "images"):
             own = given if part.kind == "images" else [given]
             count += len(own)

@@ -166,7 +166,7 @@ def judged_alike(task: Task, items: Items) -> Note | None:
     """
     parts: list[tuple[float, str]] = []
     judge: Mapping[str, Json] = {}
-    for ask in (one for one in task.asks if not any(form in one for form in _OF_FORM)):
+    for ask in (one for one in task.judgements if not any(form in one for form in _OF_FORM)):
         given = [(item.get("verdicts") or {}).get(ask) for item in items]
         scored = [one for one in given if one and one.get("score") is not None]
         if len(scored) < JUDGED or any(map(_is_recorded, scored)):
@@ -260,7 +260,7 @@ def _differences(task: Task, items: Items) -> Iterator[Note]:
 def _value(metric: Metric, items: Sequence[Item]) -> float | None:
     own = metric.own(items)
     try:
-        value: Any = metric.of(own) if own else None
+        value: Any = metric.compute(own) if own else None
     except (KeyError, TypeError):  # saved before the authors' rule was read
         return None
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

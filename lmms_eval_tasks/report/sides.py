@@ -46,7 +46,7 @@ class Side:
         found: dict[str, Items] = {}
         for task, run in self.runs.items():
             items, of = saved.saved_items(run), registry.of(task).tasks[task]
-            needed = [of.cluster, *({"right"} & of.blank.keys())]
+            needed = [of.cluster_field, *({"right"} & of.failed_item.keys())]
             for item, name in product(items, needed):
                 if name not in item:
                     raise DataError(f"{run.file}: {item['id']} has no `{name}`")
@@ -95,7 +95,7 @@ class Side:
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
         """The conditions of numbers that are not joined: their tasks differ in data or setting."""
         for benchmark, _ in registry.chosen(names):
-            for join in benchmark.joins:
+            for join in benchmark.joint_metrics:
                 own = {name: self.items[name] for name in join.tasks if name in names}
                 if differ := measures.data_of(own):
                     data = ", ".join(f"{name} {one}" for name, one in differ.items())

@@ -129,7 +129,7 @@ def _of_benchmark(
     unpack(results, names)
     # First of all: what a metric was computed with is noted while it is (provenance.note).
     numbers = {name: measures.numbers(benchmark.tasks[name], own) for name, own in items.items()}
-    joined = {join.group: measures.joined(join, items) for join in benchmark.joins}
+    joined = {join.group: measures.joined(join, items) for join in benchmark.joint_metrics}
     numbers |= {group: found for group, found in joined.items() if found}
     invalid_ones = ((name, problems[name]) for name in names if name in problems)
     conditions = [Condition(Kind.INVALID, why, (name,)) for name, why in invalid_ones]
@@ -144,7 +144,7 @@ def _of_benchmark(
         section["prompts"] = {name: one.note() for name, one in prompts.items()}
     if any("bypass,none" in results["results"].get(name, {}) for name in names):
         conditions.append(Condition(Kind.NOTE, _NOT_SCORED))
-    judged = [name for name in items if benchmark.tasks[name].asks]
+    judged = [name for name in items if benchmark.tasks[name].judgements]
     if judged:
         judge = provenance.known("judge", lambda: before.describe_judge(benchmark), conditions)
         if judge is not None:
@@ -157,7 +157,7 @@ def _of_benchmark(
         if name in lengths:
             details[name]["token_limit"] = vars(lengths[name])
         conditions += of_items(benchmark.tasks[name], own, lengths.get(name))
-    for join in benchmark.joins:
+    for join in benchmark.joint_metrics:
         if join.group in numbers:
             details[join.group] = measures.joined_details(join, benchmark.tasks, items)
     videos = provenance.known("videos", lambda: _videos(benchmark, loaded, items), conditions)
@@ -166,10 +166,12 @@ def _of_benchmark(
     section["numbers"] = numbers
     conditions += [*reading(details), *of_section(section), *_versions(results, names)]
     section["conditions"] = as_dicts(record(conditions))
-    for join in benchmark.joins:  # a group's joined numbers stand in its row of the host's table
+    for (
+        join
+    ) in benchmark.joint_metrics:  # a group's joined numbers stand in its row of the host's table
         row = results.get("groups", {}).get(join.group, {})
         now = numbers.get(join.group, {})
-        row |= {f"{n},none": now[n] for n in join.shown if n in now and f"{n},none" in row}
+        row |= {f"{n},none": now[n] for n in join.host_fields if n in now and f"{n},none" in row}
     return section
 
 
@@ -230,9 +232,13 @@ def _videos(
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
-        asked |= {item.get(task.cluster) for item in own}
+        asked |= {item.get(task.cluster_field) for item in own}
         docs = benchmark.docs(found, name) if found else ()
-        known |= {kept for doc in docs if (kept := task.keep(doc).get(task.cluster)) is not None}
+        known |= {
+            kept
+            for doc in docs
+            if (kept := task.log_fields(doc).get(task.cluster_field)) is not None
+        }
     return {"asked": len(asked), "of": len(known)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from lmms_eval_tasks import context, judges, prompts, registry, settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, LoadedData
+from lmms_eval_tasks.benchmark import Benchmark, Doc, LoadedData, MediaJob
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.media.sources import bad_items, missing_files, stop
@@ -56,7 +56,7 @@ def check(tasks: Sequence[str]) -> None:
             say(line)
     for benchmark, names in chosen:
         benchmark.check(names, loaded[benchmark.name])
-        if any(benchmark.tasks[name].asks for name in names):
+        if any(benchmark.tasks[name].judgements for name in names):
             check_judge(benchmark)
         known[benchmark.name] = CheckedData(loaded[benchmark.name], names)
 
@@ -158,16 +158,16 @@ def docs(benchmark: Benchmark, name: str) -> list[Doc]:
     ]
 
 
-def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> Cut | None:
+def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> MediaJob | None:
     """The cut of a doc, if it cannot be made."""
-    cut = benchmark.cut(doc) if known.lost else None
-    return cut if cut is not None and cut.window in known.lost else None
+    cut = benchmark.media_job(doc) if known.lost else None
+    return cut if cut is not None and cut.key in known.lost else None
 
 
 def left_out(benchmark: Benchmark, known: CheckedData, name: str) -> dict[str, str]:
     """Return what a task leaves out, by name, with the reason."""
     uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.loaded, name))
-    lost = {cut.name: known.lost[cut.window] for cut in uncut if cut is not None}
+    lost = {cut.name: known.lost[cut.key] for cut in uncut if cut is not None}
     return {**known.loaded.left_out(name), **lost}
 
 
@@ -195,9 +195,9 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         counts = media.asked([len(own) for own in docs_of.values()], limit)
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
-            cuts = [benchmark.cut(doc) for doc in own[first:]]
+            cuts = [benchmark.media_job(doc) for doc in own[first:]]
             parts.append(media.TaskMedia(name, [cut for cut in cuts if cut is not None], count))
-        done, impossible = benchmark.cuts
+        done, impossible = benchmark.media_messages
         known.lost = media.make(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)
         total = len({cut.name for part in parts for cut in part.cuts})
@@ -216,7 +216,7 @@ def judge_config(
     Raises:
         JudgeError: it cannot be used as configured, or not by this benchmark.
     """
-    return benchmark.suited(judges.configured(benchmark.paper_judge, spec, env))
+    return benchmark.configure_judge(judges.configured(benchmark.paper_judge, spec, env))
 
 
 def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
@@ -231,7 +231,7 @@ def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
 def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
     """Judge and prompts for a run's results, as plain types; no secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
-    told = {**judges.describe(config), **benchmark.judge_notes(config)}
+    told = {**judges.describe(config), **benchmark.describe_judge(config)}
     if prompt is not None:
         told["prompt"] = prompt.note()
     shown = shown_judge(config, spec)

@@ -51,14 +51,14 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
     """
     asked: list[Ask] = []
     items = []
-    for number, doc in enumerate(docs if task.asks else ()):
-        kept = task.keep(doc)
-        scoring = task.score(kept, task.stand_in(doc, number))
+    for number, doc in enumerate(docs if task.judgements else ()):
+        kept = task.log_fields(doc)
+        scoring = task.score(kept, task.example_reply(doc, number))
         # What comes of the last verdicts, metrics of texts too, takes time and is not needed.
-        last = task.asks if task.together is None else ()
+        last = task.judgements if task.score_jointly is None else ()
         with contextlib.suppress(_AllAsked):
             items.append({**kept, **settle(scoring, _stand_ins(asked, last))})
-    for _, scoring in task.together(items) if task.together else ():
+    for _, scoring in task.score_jointly(items) if task.score_jointly else ():
         settle(scoring, _stand_ins(asked))
     return [(ask.criterion, ask.fields) for ask in asked]
 

@@ -33,7 +33,7 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Json] | None = None) -> 
     def told(part: Part) -> str:
         if part.kind != "text":
             return str(mark.replace("{n}", str(next(number))))
-        return str(part.given if part.simple is SAME else part.simple)
+        return str(part.content if part.simple_content is SAME else part.simple_content)
 
     return "".join(map(told, parts))
 
@@ -44,8 +44,8 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
     for part in _fitting(parts):
         if part.kind == "text":
             continue
-        given = part.given if part.simple is SAME else part.simple
-        several = part.kind == "images" or part.simple is not SAME
+        given = part.content if part.simple_content is SAME else part.simple_content
+        several = part.kind == "images" or part.simple_content is not SAME
         found += _made(given) if several else [_made(given)]
     return found
 
@@ -55,11 +55,11 @@ def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
     content = []
     for part in _fitting(parts):
         if part.kind == "text":
-            content.append({"type": "text", "text": part.given})
+            content.append({"type": "text", "text": part.content})
         elif part.kind == "images":
-            content += [{"type": "image", "url": image} for image in _made(part.given)]
+            content += [{"type": "image", "url": image} for image in _made(part.content)]
         else:
-            content.append({"type": part.kind, "url": _made(part.given)})
+            content.append({"type": part.kind, "url": _made(part.content)})
     return [{"role": "user", "content": content}]
 
 
@@ -72,7 +72,7 @@ def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
         return list(_frames_of(_made(video)))
 
     return [
-        Part("images", functools.partial(pictures, part.given)) if part.kind == "video" else part
+        Part("images", functools.partial(pictures, part.content)) if part.kind == "video" else part
         for part in parts
     ]
 

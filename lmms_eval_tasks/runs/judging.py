@@ -31,7 +31,7 @@ class Judging:
     """The judged tasks of one run of the host, in this process."""
 
     def __init__(self, tasks: Collection[str]) -> None:
-        self.names = {name for name in tasks if registry.of(name).tasks[name].asks}
+        self.names = {name for name in tasks if registry.of(name).tasks[name].judgements}
         self._configs: list[JudgeConfig] = []
         self._expected: set[str] = set()
         self._lock = threading.Lock()

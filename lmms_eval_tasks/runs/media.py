@@ -11,31 +11,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.benchmark import Cut
+from lmms_eval_tasks.benchmark import MediaJob
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils.released_files import listed
 
 PATIENCE = 10.0  # seconds of cutting after which a bar tells of it
 
-Window = tuple[Any, ...]  # of a Cut: what tells it apart
+Window = tuple[Any, ...]  # of a MediaJob: what tells it apart
 
 
 class TaskMedia(NamedTuple):
     """The cuts that one task needs."""
 
     task: str  # its name
-    cuts: Sequence[Cut]  # of its docs, in their order
+    cuts: Sequence[MediaJob]  # of its docs, in their order
     asked: int  # how many of these docs are asked
 
-    def first(self, tried: Mapping[Window, str]) -> Iterator[Cut]:
+    def first(self, tried: Mapping[Window, str]) -> Iterator[MediaJob]:
         """The cuts of its first docs that were not tried so far; one that failed does not count."""
         good = 0
         for cut in self.cuts:
             if good >= self.asked:
                 return
-            if cut.window not in tried:
+            if cut.key not in tried:
                 yield cut
-            if not tried.get(cut.window):
+            if not tried.get(cut.key):
                 good += 1
 
 
@@ -68,7 +68,7 @@ def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[Window, str]
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
     try:
         # A cut that cannot be made makes way for the next one, which is then inside the limit.
-        while new := {cut.window: cut for part in parts for cut in part.first(tried)}:
+        while new := {cut.key: cut for part in parts for cut in part.first(tried)}:
             made = pool.map(_why_not, new.values())
             bar = tqdm(made, f"{title}: {done}", len(new), delay=PATIENCE)
             tried |= dict(zip(new, bar, strict=True))
@@ -77,7 +77,7 @@ def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[Window, str]
     return {window: why for window, why in tried.items() if why}
 
 
-def _why_not(cut: Cut) -> str:
+def _why_not(cut: MediaJob) -> str:
     try:
         cut.make()
     except MediaError as error:
@@ -100,7 +100,7 @@ def lost(
     """
     found: dict[str, str] = {}
     for part in parts:
-        own = {cut.name: uncut[cut.window] for cut in part.cuts if cut.window in uncut}
+        own = {cut.name: uncut[cut.key] for cut in part.cuts if cut.key in uncut}
         if own and len(own) == len({cut.name for cut in part.cuts}):
             raise DataError(f"none of the {impossible.format(part.task)}:\n{listed(own)}")
         found |= own

@@ -249,7 +249,7 @@ def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | 
 def _judged(task: str, work: TaskWorkload) -> CostEstimate:
     """The judge's part of a task."""
     benchmark, found = registry.of(task), CostEstimate(task)
-    if benchmark.tasks[task].asks:
+    if benchmark.tasks[task].judgements:
         env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked
         config = before.judge_config(benchmark, env=env)
         if config.endpoints:

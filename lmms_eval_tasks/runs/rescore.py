@@ -175,7 +175,7 @@ def rescore_saved(
         done.found.append(made)
         if take is not None:
             take(run, items)
-        first, joins = items[0], any(run.task in join.tasks for join in benchmark.joins)
+        first, joins = items[0], any(run.task in join.tasks for join in benchmark.joint_metrics)
         side = (run.model, str(first.get("data")), str(first.get("setting", "")))
         return side, [
             {k: v for k, v in item.items() if (k != "verdicts" if joins else k in ("id", "status"))}
@@ -215,11 +215,11 @@ def _scored(
     try:
         if not (stored := saved_items(run)):
             return (), [], (0, 0)
-        needed = (*task.kept, task.cluster)
+        needed = (*task.required_fields, task.cluster_field)
         for item in stored:
             if lacking := [name for name in needed if item.get(name) is None]:
                 raise DataError(f"{item['id']} has no `{lacking[0]}`; {MEND}")
-        saved = benchmark.reread(stored, judged=judge.config.provider != NONE)
+        saved = benchmark.upgrade_items(stored, judged=judge.config.provider != NONE)
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
@@ -241,7 +241,7 @@ def _scored(
         read = {name: value for name, value in item.items() if name != "refused"}  # read anew
         return scoring.scored(task, read, item["reply"], asker(item))
 
-    if not task.asks:
+    if not task.judgements:
         items: Items = list(map(score, saved))
     else:
         items = scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
@@ -255,7 +255,7 @@ def _scored(
 def _judged_text(task: Task, item: Item) -> str:
     """The text that a saved item's verdicts are on; "" if it was put to no judge."""
     # Of the two names that tasks give it; a field that is not in `blank` is the doc's.
-    names = (name for name in ("candidate", "answer") if name in task.blank)
+    names = (name for name in ("candidate", "answer") if name in task.failed_item)
     return str(item.get(next(names, "")) or "")
 
 
@@ -308,18 +308,18 @@ def _joined(
     benchmark: Benchmark, side: Side, own: Mapping[str, tuple[SavedRun, Items]], done: Rescored
 ) -> Iterator[Numbers]:
     """The joined numbers of runs of one side."""
-    for join in benchmark.joins:
+    for join in benchmark.joint_metrics:
         runs = [own[name][0] for name in join.tasks if name in own]
         sides = {run.task: own[run.task][1] for run in runs}
         if not (values := measures.joined(join, sides)):
-            if sides and join.shown:
+            if sides and join.host_fields:
                 done.apart.setdefault(join.group, []).append(side)
             continue
         model, label = runs[0].model, done.label(join.group, runs[0].model)
         done.notes += [f"{label}: {note}" for note in join.notes(sides)]
-        if join.counted:
+        if join.count_name:
             names = " and ".join(run.file.name for run in runs)
-            done.notes.append(f"{label}: {values[join.counted]} questions joined from {names}")
+            done.notes.append(f"{label}: {values[join.count_name]} questions joined from {names}")
             if model is None:
                 done.notes.append("no results files, so the models could not be compared")
         details = measures.joined_details(join, benchmark.tasks, sides)

@@ -62,7 +62,7 @@ def score_again(
         judge = None
     for name, own in saved if judge else ():  # all of them before one of them is asked
         benchmark = registry.load(name)
-        if any(benchmark.tasks[one.task].asks for one in own if one.task in benchmark.tasks):
+        if any(benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks):
             before.check_judge(benchmark, judge)
     if save is not None:
         check_folder(save, "--save")
@@ -114,7 +114,7 @@ def score_again(
 
 def _judged(benchmark: Benchmark, runs: Sequence[saved_files.SavedRun]) -> list[str]:
     """The tasks of these runs that a judge judges."""
-    return [run.task for run in runs if benchmark.tasks[run.task].asks]
+    return [run.task for run in runs if benchmark.tasks[run.task].judgements]
 
 
 class _Folder:
@@ -133,7 +133,7 @@ class _Folder:
         place.mkdir(parents=True, exist_ok=True)
         own = {item["id"]: item for item in items}
         lines = (
-            {**sample, **scoring.spread(task, benchmark.joins, own[sample[CARRIER]["id"]])}
+            {**sample, **scoring.spread(task, benchmark.joint_metrics, own[sample[CARRIER]["id"]])}
             for sample in run.samples
         )
         write_lines(place / run.file.name, lines)

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task
+from lmms_eval_tasks.benchmark import Item, Items, JointMetric, Metric, Task
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
@@ -26,19 +26,19 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
     except Exception:
         say(f"scoring {kept['id']} failed; kept as status error")
         traceback.print_exc()
-        made = {**task.blank, "status": "error"}
-    if task.asks and reply_text.reply_status(reply) == "refused":
+        made = {**task.failed_item, "status": "error"}
+    if task.judgements and reply_text.reply_status(reply) == "refused":
         made["refused"] = True  # judged like any answer; the numbers are given without it too
     return {**kept, **made, "reply": reply}
 
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
     """Items with what is scored of several at once (`Task.together`), in their order."""
-    if task.together is None:
+    if task.score_jointly is None:
         return items
     wanted: list[tuple[str, Scoring[Mapping[str, object]]]] = []
     with aggregate.never_raises(task.name):
-        wanted = list(task.together(items))
+        wanted = list(task.score_jointly(items))
     if not wanted:
         return items
     found = {item["id"]: item for item in items}
@@ -88,7 +88,7 @@ class Carried(float):
         return self
 
 
-def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, JsonObject]:
+def spread(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
 
     The key `score` brings the host's standard errors: only under plain means, and absent, not None,
@@ -96,15 +96,15 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, JsonObjec
     """
     made: dict[str, JsonObject] = {CARRIER: dict(item)}
     for metric in task.metrics:
-        if metric.shown is None or (metric.where is not None and not metric.where(item)):
+        if metric.host_fields is None or (metric.include is not None and not metric.include(item)):
             continue
         score = {}
-        if metric.mean and item.get(metric.mean) is not None:
-            score = {task.cluster: item[task.cluster], "score": item[metric.mean]}
-        made[metric.name] = {**_short(item, metric.shown), **score}
+        if metric.mean_field and item.get(metric.mean_field) is not None:
+            score = {task.cluster_field: item[task.cluster_field], "score": item[metric.mean_field]}
+        made[metric.name] = {**_short(item, metric.host_fields), **score}
     for join in joins:
         if task.name in join.tasks:
-            made |= {name: _short(item, needs) for name, needs in join.shown.items()}
+            made |= {name: _short(item, needs) for name, needs in join.host_fields.items()}
     return made
 
 
@@ -123,11 +123,11 @@ def _short(item: Item, needs: Sequence[str]) -> JsonObject:
     return short
 
 
-def metric_list(task: Task, joins: Sequence[Join]) -> list[JsonObject]:
+def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
     """The host's `metric_list` of a task."""
 
     def whole(metric: Metric) -> Callable[[Items], Json]:
-        return lambda items: metric.of(aggregate.as_counted(items))
+        return lambda items: metric.compute(aggregate.as_counted(items))
 
     def failed(items: Items) -> Carried:
         return Carried(measures.count_failed(items), items)
@@ -135,10 +135,13 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[JsonObject]:
     def side(items: Items) -> Carried:
         return Carried(math.nan, items, task.name)
 
-    shown = [one for one in task.metrics if one.shown is not None]
-    rows = [(CARRIER, failed, False), *((one.name, whole(one), one.better) for one in shown)]
+    shown = [one for one in task.metrics if one.host_fields is not None]
+    rows = [
+        (CARRIER, failed, False),
+        *((one.name, whole(one), one.higher_is_better) for one in shown),
+    ]
     own = (join for join in joins if task.name in join.tasks)
-    rows += [(name, side, True) for join in own for name in join.shown]
+    rows += [(name, side, True) for join in own for name in join.host_fields]
     return [
         {
             "metric": name,
@@ -149,7 +152,7 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[JsonObject]:
     ]
 
 
-def group_number(join: Join, name: str) -> Callable[..., Json]:
+def group_number(join: JointMetric, name: str) -> Callable[..., Json]:
     """The aggregation of one joined number for the host's group."""
 
     def of_group(

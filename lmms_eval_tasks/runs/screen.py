@@ -81,7 +81,11 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Json]) -> list[Ren
     videos = f", {seen['asked']:,} of {seen['of']:,} videos" if seen and seen["of"] else ""
     lines: list[RenderableType] = [f"{benchmark.title}: {state}{videos}", f"  model: {model}"]
     tasks = [name for name in benchmark.tasks if name in section["numbers"]]
-    groups = [one.group for one in benchmark.joins if one.group in section["numbers"] and one.shown]
+    groups = [
+        one.group
+        for one in benchmark.joint_metrics
+        if one.group in section["numbers"] and one.host_fields
+    ]
     # Joined numbers stand before a benchmark's many splits.
     names = [*groups, *tasks] if len(tasks) > ROWS else [*tasks, *groups]
     rows = [row for name in names if (row := _row(benchmark, name, section, model, bad))]
@@ -111,9 +115,9 @@ def _row(
     if known is not None and known.metric in numbers:
         metric, chance, papers = known
     else:
-        task, joins = benchmark.tasks.get(name), benchmark.joins
-        shown = [one.name for one in task.metrics if one.shown is not None] if task else []
-        shown += [metric for one in joins if one.group == name for metric in one.shown]
+        task, joins = benchmark.tasks.get(name), benchmark.joint_metrics
+        shown = [one.name for one in task.metrics if one.host_fields is not None] if task else []
+        shown += [metric for one in joins if one.group == name for metric in one.host_fields]
         if not shown:
             return None
         metric, chance, papers = shown[0], None, {}
@@ -214,5 +218,5 @@ def invalid_names(results: Mapping[str, Json]) -> set[str]:
     tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
     groups = dict(results.get("group_subtasks", {}))
     for benchmark, _ in registry.chosen(tasks):
-        groups |= {join.group: join.tasks for join in benchmark.joins}
+        groups |= {join.group: join.tasks for join in benchmark.joint_metrics}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}

@@ -75,7 +75,7 @@ def test_means_weigh_dimensions_the_same(
     def joined(*replies: str) -> Any:
         sides = {PART: several("right 5"), TIME: several(*replies, dimension=TIME)}
         return measures.joined(
-            BENCHMARK.joins[0], {f"cvrr_es_{n}": own for n, own in sides.items()}
+            BENCHMARK.joint_metrics[0], {f"cvrr_es_{n}": own for n, own in sides.items()}
         )
 
     found = joined("right 2", "wrong 0", "wrong 1")
@@ -89,7 +89,7 @@ def test_means_weigh_dimensions_the_same(
     broken = {f"cvrr_es_{PART}": several("right 5"), f"cvrr_es_{TIME}": [{"status": "ok"}]}
     assert metrics.means(broken)["mean_acc"] is None
     assert "acc failed and is reported as N/A" in capsys.readouterr().err
-    assert measures.joined(BENCHMARK.joins[0], {}) == {}
+    assert measures.joined(BENCHMARK.joint_metrics[0], {}) == {}
 
 
 def test_failed_ratings_are_in_no_kappa() -> None:

@@ -118,7 +118,7 @@ def test_the_judge_is_asked_by_item(stated: Stated) -> None:
 def test_a_verdict_whose_score_cannot_be_told() -> None:
     """Correct is 1.0, which must not pass for 1 of 5."""
     told = Verdict(1.0, Status.OK, raw="yes, correct", judge="by hand")
-    kept = BENCHMARK.tasks[ANSWER].keep(doc())
+    kept = BENCHMARK.tasks[ANSWER].log_fields(doc())
     item = scoring.scored(BENCHMARK.tasks[ANSWER], kept, "x", lambda asks: [told])
     assert (item["right"], item["points"], item["status"]) == (1.0, None, "ok")
 

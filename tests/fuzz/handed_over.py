@@ -120,9 +120,9 @@ def _docs(name: str, root: Path) -> None:
     found = benchmark.load([*benchmark.tasks], videos=False)
     for task in benchmark.tasks.values():
         for number, doc in enumerate(benchmark.docs(found, task.name)[:3]):
-            json.dumps(task.keep(doc))
+            json.dumps(task.log_fields(doc))
             task.prompt(doc)
-            task.stand_in(doc, number)
+            task.example_reply(doc, number)
 
 
 def _prompts(folder: Path) -> Iterator[Handed]:

@@ -92,7 +92,7 @@ def found(root: Path, most: int = 40) -> list[Scored]:
             real = {
                 reply for number, doc in enumerate(docs) for reply in _replies(task, doc, number)
             }
-            kept = [task.keep(doc) for doc in docs]
+            kept = [task.log_fields(doc) for doc in docs]
             items = [_unjudged(task, item, doc) for item, doc in zip(kept, docs, strict=True)]
             one = Scored(benchmark, task, kept, items, sorted(real), recorded)
             made.setdefault((task.score, tuple(task.metrics)), one)
@@ -101,13 +101,13 @@ def found(root: Path, most: int = 40) -> list[Scored]:
 
 def _unjudged(task: Task, kept: Mapping[str, Any], doc: Mapping[str, Any]) -> dict[str, Any]:
     skipped = NoJudge().verdicts
-    scoring = task.score(kept, task.stand_in(doc, 0))
+    scoring = task.score(kept, task.example_reply(doc, 0))
     made = settle(scoring, lambda asks: [skipped(ask.criterion, {}, 1)[0] for ask in asks])
     return {**kept, **made}
 
 
 def _replies(task: Task, doc: Mapping[str, Any], number: int) -> Iterator[str]:
-    yield task.stand_in(doc, number)
+    yield task.example_reply(doc, number)
     with suppress(TasksError):
         known = fake_replies.known(doc)
         yield from (known.right, known.wrong, known.unreadable, *known.drawn)
@@ -176,7 +176,7 @@ class Fuzz:
 
 def _scoring(one: Scored, random: Random, reply: str) -> tuple[Mapping[str, Any], Any]:
     """What is scored, and its scoring: a reply, or what a task scores of several items at once."""
-    several = list(one.task.together(one.items)) if one.task.together else []
+    several = list(one.task.score_jointly(one.items)) if one.task.score_jointly else []
     if not several or random.random() < 0.7:
         doc = random.choice(one.docs)
         return doc, one.task.score(doc, reply)
@@ -281,10 +281,10 @@ def off_range(task: Task, item: Mapping[str, Any]) -> str:
         if item.get(name) is not None and not fits(item):
             return f"{name} {item[name]!r}"
     for metric in task.metrics:
-        value = metric.of(metric.own([item]))
+        value = metric.compute(metric.own([item]))
         if isinstance(value, float) and not math.isfinite(value):
             return f"{metric.name} is {value}"
-        if metric.share and value is not None and not 0 <= value <= 1:
+        if metric.is_share and value is not None and not 0 <= value <= 1:
             return f"{metric.name} is {value}, which is no share"
     return ""
 

@@ -100,9 +100,9 @@ def test_one_pool(rights: str, plain: float, valid: float | None, failed: int) -
     assert found["pool_acc_valid"] == valid
     assert found["pool_acc_failed"] == failed
     task = BENCHMARK.tasks["maia_vsv"]
-    short = [scoring.spread(task, BENCHMARK.joins, item)["pool_acc"] for item in items]
+    short = [scoring.spread(task, BENCHMARK.joint_metrics, item)["pool_acc"] for item in items]
     (shown,) = (one for one in task.metrics if one.name == "pool_acc")
-    assert shown.of(short) == plain
+    assert shown.compute(short) == plain
 
 
 def test_pools() -> None:
@@ -163,7 +163,7 @@ def test_aggregate_accuracy() -> None:
         answer("v/neither", None, "judge_api_error", category="planning"),
         answer("v/oevqa_only"),
     ]
-    (join,) = (one for one in BENCHMARK.joins if one.group == "maia")
+    (join,) = (one for one in BENCHMARK.joint_metrics if one.group == "maia")
     sides = {"maia_vsv": pairs, "maia_oevqa": answers}
     expected = {
         "agg_acc": 1 / 4,

@@ -63,7 +63,7 @@ def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
 
     for doc in docs:
         task = BENCHMARK.tasks[doc["task"]]
-        kept = {**task.log_fields(doc), **task.handed(doc)}
+        kept = {**task.log_entry(doc), **task.media_log(doc)}
         made.append(scoring.scored(task, kept, reply(doc), asker()))
     found: list[Item] = json.loads(json.dumps(scoring.scored_together(task, made, asker)))
     return found

@@ -195,7 +195,7 @@ class TestTable3:
     def test_best_modes(
         self, sound: Mapping[str, str], without: str, uni: float | None, multi: float | None
     ) -> None:
-        (join,) = BENCHMARK.joins
+        (join,) = BENCHMARK.joint_metrics
         found = measures.joined(join, self.sides(sound, without.split()))
         delta = None if uni is None or multi is None else multi - uni
         assert [found[name] for name in metrics.JOINED] == [uni, multi, delta]

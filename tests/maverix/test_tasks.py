@@ -34,9 +34,9 @@ def test_prompts_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Subtitles without their times as in the authors' code, one text for a dimension, errors."""
     own = functools.partial(own_prompts, tmp_path, monkeypatch, "maverix")
     doc = runs.docs("maverix_s")[0]
-    timed = str(tasks.choice_prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
+    timed = str(tasks.choice_prompt(doc)[-1].content).split("\n\n")[0].splitlines()[1:]
     own("task", subtitles=tasks.task_prompts().text["subtitles"].replace("{cues}", "{texts}"))
-    bare = str(tasks.choice_prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
+    bare = str(tasks.choice_prompt(doc)[-1].content).split("\n\n")[0].splitlines()[1:]
     assert bare == [line.partition("] ")[2] for line in timed]
     assert all(bare)
     text = "{question} | {reference} | {candidate}"

@@ -121,7 +121,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
                 == fake_replies.UNKNOWN
             )
             for said, items in ((reply, right), (fake_replies.coin(key, chat, 0), thrown[task])):
-                items.append(scoring.scored(made, made.keep(doc), said, answer))
+                items.append(scoring.scored(made, made.log_fields(doc), said, answer))
         numbers[task] = measures.numbers(made, right)
     joined = {task: metrics for task, metrics in played.oracle.items() if task in tasks}
     checks = list(oracle_checks(name, played._replace(oracle=joined), numbers))

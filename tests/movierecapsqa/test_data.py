@@ -67,7 +67,7 @@ def test_what_every_task_shows(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert {doc["video_path"] for doc in found} == {path}
         assert [(doc["start"], doc["end"]) for doc in found[::2]] == windows
         # Windows are those of the source, so that a clip is made once for all conditions.
-        cuts = {cut and cut.window for cut in map(data.cut, found)}
+        cuts = {cut and cut.key for cut in map(data.cut, found)}
         assert cuts == ({(path, *window, 0) for window in windows} if path else {None})
         # The dialogue is the segment's own and whole, whatever is shown beside it.
         assert [doc["dialogue"] for doc in found[::2]] == [SPOKEN, ""]

@@ -174,7 +174,7 @@ def test_what_the_judge_is_shown(
         ("facts=aligned,dialogue=none", ["Fact 2."], ""),
     ):
         monkeypatch.setenv(MOVIERECAPSQA, chosen)
-        doc = BENCHMARK.tasks[name].keep(data.docs(BENCHMARK.load([name]), name)[0])
+        doc = BENCHMARK.tasks[name].log_fields(data.docs(BENCHMARK.load([name]), name)[0])
         assert tasks.shown(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."

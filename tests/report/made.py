@@ -50,7 +50,7 @@ def saved_run(
         asker = Asker(usable(lambda benchmark=benchmark: before.judge_config(benchmark, judge)))
         lines = []
         for number, doc in enumerate(before.docs(benchmark, name)[:most]):
-            kept = {**task.log_fields(doc), **task.handed(doc)}
+            kept = {**task.log_entry(doc), **task.media_log(doc)}
             item = scoring.scored(task, kept, reply(task, doc, number), asker)
             text = given.text_of(task.prompt(doc))
             lines.append({"doc_id": number, "failed": item, "input": text})

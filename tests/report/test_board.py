@@ -53,7 +53,7 @@ def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
 def test_every_category_is_one_of_items(name: str) -> None:
     """Of the sample, which has all; HAVEN's figures are of all items."""
     benchmark = registry.load(name)
-    joined = {one.group: one.tasks for one in benchmark.joins}
+    joined = {one.group: one.tasks for one in benchmark.joint_metrics}
     wanted: dict[str, set[tuple[str, str]]] = {}
     for cell in every_cell(benchmark.board()):
         if isinstance(cell.ours, OurNumber):
@@ -63,7 +63,7 @@ def test_every_category_is_one_of_items(name: str) -> None:
     for task, pairs in wanted.items():
         # Who answered is in the user's files.
         fields = {field for field, _ in pairs} - {"candidate"}
-        items = [benchmark.tasks[task].keep(doc) for doc in before.docs(benchmark, task)]
+        items = [benchmark.tasks[task].log_fields(doc) for doc in before.docs(benchmark, task)]
         there = {(field, item[field]) for item in items for field in fields}
         assert {pair for pair in pairs if pair[0] in fields} <= there, task
 

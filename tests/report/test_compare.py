@@ -111,7 +111,7 @@ def test_what_is_no_mean_is_not_tested_over_few_videos(both: list[Side]) -> None
     """It has its interval, and its p-value is None, which no correction of others counts."""
     task = registry.of("maverix_av").tasks["maverix_av"]
     (acc, *_) = compare.shown(task)
-    plain = compare.by_category(task, replace(acc, units=None), "ability", both)
+    plain = compare.by_category(task, replace(acc, per_unit=None), "ability", both)
     tested = compare.by_category(task, acc, "ability", both)
     assert {one.differences["two"].p for one in plain} == {None}
     mixed = [*plain, *tested]

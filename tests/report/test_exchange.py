@@ -104,8 +104,8 @@ def test_every_number_of_the_hosts_table_has_a_scale() -> None:
             for metric in compare.shown(task):
                 shown.add(metric.name)
                 scale = figures.scales()[metric.name]
-                assert not metric.share or (scale.low, scale.high) == (0, 1)
-        shown |= {name for join in benchmark.joins for name in join.shown}
+                assert not metric.is_share or (scale.low, scale.high) == (0, 1)
+        shown |= {name for join in benchmark.joint_metrics for name in join.host_fields}
     assert shown == set(figures.scales())
 
 

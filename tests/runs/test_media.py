@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from lmms_eval_tasks.benchmark import Cut
+from lmms_eval_tasks.benchmark import MediaJob
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.media import TaskMedia
@@ -29,7 +29,7 @@ class Maker:
             raise MediaError(f"damaged at {number} s")
 
     def part(self, asked: int, numbers: str = "01234", task: str = "t") -> TaskMedia:
-        cuts = [Cut(f"item {n}", (int(n),), functools.partial(self, int(n))) for n in numbers]
+        cuts = [MediaJob(f"item {n}", (int(n),), functools.partial(self, int(n))) for n in numbers]
         return TaskMedia(task, cuts, asked)
 
 
@@ -83,7 +83,7 @@ def test_nothing_left_of_a_part() -> None:
 def test_several_at_once_and_a_bug_is_no_bad_media(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(media.os, "cpu_count", lambda: 3)
     met = threading.Barrier(3, timeout=10)
-    cuts = [Cut("item", (number,), met.wait) for number in range(3)]
+    cuts = [MediaJob("item", (number,), met.wait) for number in range(3)]
     assert media.make([TaskMedia("t", cuts, 3)], "X", "cut") == {}
     with pytest.raises(ZeroDivisionError):
-        media.make([TaskMedia("t", [Cut("item", (0,), lambda: 1 // 0)], 1)], "X", "cut")
+        media.make([TaskMedia("t", [MediaJob("item", (0,), lambda: 1 // 0)], 1)], "X", "cut")

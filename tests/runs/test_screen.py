@@ -148,7 +148,7 @@ def test_headlines_are_numbers_of_their_tasks() -> None:
     """A name that no task or join has would never be shown."""
     found = 0
     for benchmark in map(registry.load, registry.NAMES):
-        joined = {name: one.shown for one in benchmark.joins for name in [one.group]}
+        joined = {name: one.host_fields for one in benchmark.joint_metrics for name in [one.group]}
         for name in itertools.chain(benchmark.tasks, joined):
             if (known := headline(name)) is None:
                 continue

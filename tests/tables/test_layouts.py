@@ -25,7 +25,10 @@ def names_of(benchmark: Benchmark) -> dict[str, set[str]]:
         name: {CARRIER, *(one.name for one in task.metrics)}
         for name, task in benchmark.tasks.items()
     }
-    found |= {one.group: {*one.of({task: [] for task in one.tasks})} for one in benchmark.joins}
+    found |= {
+        one.group: {*one.compute({task: [] for task in one.tasks})}
+        for one in benchmark.joint_metrics
+    }
     given = [TableRow(task, dict.fromkeys(names)) for task, names in found.items()]
     return found | {row.task: {*row.values} for row in benchmark.table_rows(given)}
 
@@ -35,7 +38,7 @@ def test_every_column_and_line_names_a_number_of_a_run(name: str) -> None:
     """Some cells have none: a group has no mean over sources, a text no random baseline."""
     benchmark = registry.load(name)
     known, board = names_of(benchmark), benchmark.board()
-    groups = {one.group for one in benchmark.joins}
+    groups = {one.group for one in benchmark.joint_metrics}
 
     def is_known(cell: dict[str, Any]) -> bool:
         # Which parts a group's items have is known of items alone; tasks have the same parts.

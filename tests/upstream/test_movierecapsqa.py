@@ -114,7 +114,7 @@ def ours(name: str, doc_of: Mapping[str, Doc], replies: Mapping[str, str]) -> di
     items = score(name, lambda doc: replies[doc["id"]])
     parts = {own: BENCHMARK.tasks[name].prompt(doc) for own, doc in doc_of.items()}
     return {
-        "prompts": {own: found[-1].given for own, found in parts.items()},
+        "prompts": {own: found[-1].content for own, found in parts.items()},
         "visuals": {own: [clips.visuals(doc_of[own])[0]] for own in doc_of if len(parts[own]) > 1},
         "items": {item["id"]: item for item in items},
         "numbers": measures.numbers(BENCHMARK.tasks[name], items),

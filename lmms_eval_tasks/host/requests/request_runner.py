@@ -297,11 +297,13 @@ class RequestRunner:
         """
         name, doc = request.task_name, self._doc(request)
         task = registry.of(name).tasks[name]
-        request.doc = task.keep(doc)  # for `doc_hash`: the host hashes it, and leaves it empty
+        request.doc = task.log_fields(
+            doc
+        )  # for `doc_hash`: the host hashes it, and leaves it empty
         shown: list[object] = []
         # Where it cannot be told the request fails for the same reason, or is not asked.
         with contextlib.suppress(TasksError, OSError):
-            shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
+            shown = [given.text_of(task.prompt(doc)), task.media_log(doc)]
         told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
         return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
 
@@ -317,7 +319,7 @@ class RequestRunner:
         model, kinds = context.current().model, [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
-            texts = [part.given for part in parts if part.kind == "text"]
+            texts = [part.content for part in parts if part.kind == "text"]
         return delivery.RequestContent("".join(texts), kinds.count("video"), kinds.count("image"))
 
 

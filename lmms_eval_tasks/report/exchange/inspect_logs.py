@@ -140,7 +140,7 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
         ),
         model=side.label,
         model_args={"model_args": config.get("model_args")},
-        model_roles={"grader": grader} if judge and task.asks else None,
+        model_roles={"grader": grader} if judge and task.judgements else None,
         config=EvalConfig(limit=limit if isinstance(limit, int) else None),
         packages={
             "lmms_eval": str(run.results.get("lmms_eval_version", "unknown")),

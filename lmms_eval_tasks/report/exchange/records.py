@@ -150,7 +150,7 @@ def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
     tasks = [benchmark.tasks[one] for one in benchmark.tasks_of(row) if one in side.runs]
     scale = figures.scales()[metric]
     sections = _sections(benchmark, side, tasks)
-    is_judged = bool(scale.judged) and any(task.asks for task in tasks)
+    is_judged = bool(scale.judged) and any(task.judgements for task in tasks)
     judges = [one["judge"] for one in sections if one.get("judge")] if is_judged else []
     metrics = [one for task in tasks for one in task.metrics if one.name == metric]
     data, rest = _facts(benchmark, side, tasks, is_judged=is_judged)
@@ -159,7 +159,7 @@ def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
         "evaluation_name": f"{benchmark.name}.{row}",
         "source_data": _source_data(benchmark, data),
         "metric_config": {
-            "lower_is_better": any(one.better is False for one in metrics),
+            "lower_is_better": any(one.higher_is_better is False for one in metrics),
             **_metric(benchmark, metric, scale),
             **({"llm_scoring": _llm_scoring(benchmark, judges)} if judges else {}),
             "additional_details": rest,

@@ -22,7 +22,7 @@ def item(score: float | None = None, status: str = "ok", video: str = "v") -> di
 def numbers(items: list[dict[str, Any]]) -> tuple[Any, ...]:
     """Mean, variance, how many failed, and the share that was rated."""
     rated = partial(rating_means.ratings, "d")
-    mean, failed, coverage = (one.of(items) for one in rating_metrics("d", rated))
+    mean, failed, coverage = (one.compute(items) for one in rating_metrics("d", rated))
     return mean, rating_means.variance(rating_means.values(rated(items))), failed, coverage
 
 
