@@ -1,4 +1,4 @@
-"""What scoring a reply asks of a judge, and who answers: the one way from a reply to its item.
+"""Requests for a judgement from scoring a reply, and who answers them: the one way to an item.
 
 Scoring is a generator. It yields lists of `Ask`s, gets a `Verdict` for each, and returns the item.
 Driven with a judge it is a run; with saved verdicts it is `rescore`; with stand-ins it is the
@@ -99,7 +99,7 @@ class Asker:
 
 
 def said(ask: Ask, verdict: Verdict) -> Any:
-    """What a verdict's reply says (`reader.said`)."""
+    """Return the parsed reply of a verdict (`reader.said`)."""
     return reader.said(ask.criterion, ask.fields, verdict)
 
 
@@ -108,12 +108,12 @@ class ReadAsk(Ask):
     """One whose reply is read again from its verdict (`said`): it stands while that is possible."""
 
     def stands(self, saved: Verdict) -> bool:
-        """Whether its reply, if there was one, can still be read."""
+        """Return whether its reply, if there was one, can still be read."""
         return saved.status != Status.OK.value or said(self, saved) is not None
 
 
 def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
-    """Which saved verdicts are kept when a judge is named for a saved run (`Asker.keeps`).
+    """Return the test for saved verdicts when a judge is named for a saved run (`Asker.keeps`).
 
     Without a judge (`none`) all stand; with one, those that this very judge gave with the same
     settings and prompt.

@@ -292,7 +292,7 @@ def _alone_at(path: Path) -> FileLock:
 
 
 def _place(path: Path) -> tuple[int, int] | None:
-    """Where a file lies on its disk; None if there is none."""
+    """Return the disk and the number of a file on it; None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -359,8 +359,8 @@ def _kind(file: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _is_ours(file: sqlite3.Connection) -> bool:
-    """Whether a file holds our table alone: a view in its place could run for ever, a trigger do
-    anything.
+    """Return whether a file holds our table alone: a view in its place could run for ever, a
+    trigger do anything.
     """
     found = file.execute("SELECT type, name, substr(sql, 1, 999) FROM sqlite_master LIMIT 9")
     own = {("table", "replies", " ".join(_TABLE.split())), ("index", _INDEX, "")}

@@ -40,7 +40,7 @@ class VerdictPair(NamedTuple):
 
 
 def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> JsonObject:
-    """How far a judge agrees with known verdicts, as plain types; failures never agree.
+    """Return figures on how far a judge agrees with known verdicts; failures never agree.
 
     `agree` is the share of answers with the known verdict, or of ratings within NEAR of it; `kappa`
     is Cohen's over the answers with a verdict, of ratings with quadratic weights; None where all
@@ -102,7 +102,7 @@ def _kappa(one: Mapping[str, Json]) -> float:
 
 
 def _doubt(one: Mapping[str, Json]) -> str:
-    """Why a judge's numbers are not to be used, or not yet; kappa is 0 by chance."""
+    """Return why a judge's numbers are not to be used, or not yet, or ""; kappa is 0 by chance."""
     if one["failed"] == one["answers"]:
         return "it gave no verdict: do not use its numbers"
     if one["answers"] < FEWEST:
@@ -121,7 +121,7 @@ def _doubt(one: Mapping[str, Json]) -> str:
 
 
 def file_of(benchmark: str, setup: str) -> Path:
-    """Where the check of a judge with its prompt (`judges.setup`) is kept."""
+    """Return the file in which the check of a judge with its prompt (`judges.setup`) is kept."""
     folder = settings.judge_cache() or settings.cache_dir() / "judge"
     return folder / "checks" / f"{benchmark}-{setup}.json"
 

@@ -1,4 +1,4 @@
-"""Which judge, resolved once from its short form or its file; nothing reads the environment here.
+"""The judge of a short form or a file, resolved once; nothing reads the environment here.
 
 The key lives in a SecretStr that neither repr, `describe` nor any message shows.
 """

@@ -1,4 +1,4 @@
-"""What judging would cost: calls, tokens, dollars and time, asking nobody."""
+"""The estimate of a judge's work: calls, tokens, dollars and time, asking nobody."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class _Turn(NamedTuple):
 
     @property
     def field(self) -> str:
-        """What holds the turn's reason; it also names the reason's block in later requests."""
+        """The name of the turn's reason as a field, and of its block in later requests."""
         return f"{self.agent.lower().replace(' ', '_')}_round_{self.round}"
 
 

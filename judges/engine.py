@@ -282,7 +282,7 @@ _NOT_REPAIRED = "(not repaired: "  # a second run asks once more
 
 
 def fails_again(failure: str) -> bool:
-    """Whether a run with the same cache fails for the same reason, nobody being asked again.
+    """Return whether a run with the same cache fails for the same reason, nobody being asked.
 
     Args:
         failure: a verdict's status and reason, `parse_failure: no object with ...`.

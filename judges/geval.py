@@ -128,7 +128,7 @@ class TextRatings(TextRating):
 
 
 def describe(config: JudgeConfig) -> JsonObject:
-    """How ratings are made, for a run's results, as plain types."""
+    """Return the settings of ratings, for a run's results, as plain types."""
     drawn = sampling(config)
     return {
         "top_logprobs": TOP_LOGPROBS,
@@ -236,7 +236,7 @@ class _DrawnAsk(Ask):
     first: Verdict | None = None  # that told so; its usage counts with theirs
 
     def answered(self, judge: Judge) -> Verdict:
-        """As `drawn`."""
+        """Return the mean of samples (`drawn`)."""
         return drawn(judge, self)
 
     def stands(self, saved: Verdict) -> bool:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""How fast and how much a judge may be asked, and when it is given up.
+"""Limits on how fast and how much a judge is asked, and when it is given up.
 
 Everything here counts one process. The processes of a run divide its limits with `share`.
 """
@@ -77,7 +77,7 @@ class Rate:
 
 
 class Flight:
-    """How many requests are in flight to an endpoint: as many as it takes, `most` at most.
+    """A limit on the requests in flight to an endpoint: as many as it takes, `most` at most.
 
     Each reply lets one more out, so that the number doubles with every round, until the endpoint is
     too busy or too slow; that halves it, once for all requests that were under way together, and
@@ -98,7 +98,7 @@ class Flight:
 
     @property
     def allowed(self) -> int:
-        """How many may be in flight now, 1 or more."""
+        """The number of requests that may be in flight now, 1 or more."""
         return int(self._allowed + _ROUNDING)
 
     @property
@@ -135,7 +135,7 @@ class Flight:
                 self._free.notify(max(1, self.allowed - self.now))
 
     def _more(self, seconds: float) -> float:
-        """How many more a reply lets out that took so long."""
+        """Return how many more requests a reply lets out that took so long."""
         with self._free:
             self._latest = time.monotonic()
             self._fastest = min(self._fastest, seconds)
@@ -162,7 +162,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing more is to be sent."""
+        """True if nothing more is to be sent."""
         return bool(self.reason)
 
     def failure(self, reason: str) -> None:
@@ -193,7 +193,7 @@ class Breaker:
 
 @dataclass(slots=True, eq=False)
 class Bill:
-    """What a call comes to: at most so much before it is made, and what was paid after it."""
+    """The calls and dollars of a call: at most so much before it is made, paid after it."""
 
     calls: int
     cost: float | None  # dollars; None where the price or the tokens are unknown
@@ -201,7 +201,7 @@ class Bill:
 
 
 class Budget:
-    """What a process may pay for. Never exceeded as long as the upper bounds hold. Thread-safe.
+    """A process's budget. Never exceeded as long as the upper bounds hold. Thread-safe.
 
     A call is a reply that was received, since that is what is paid for: also one that nobody can
     read, and each sample's own. Attempts without a reply and cached replies are none. A bill above

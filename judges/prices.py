@@ -1,4 +1,4 @@
-"""What judging is counted in: tokens of texts, and the prices of models.
+"""The units of judging: tokens of texts, and the prices of models.
 
 A price that is listed nowhere is None and shown as unknown; it is never 0. The same model at
 another endpoint does not have the same price: the packaged file speaks for OpenAI's own alone.
@@ -97,7 +97,7 @@ def counter(model: str) -> Counter:
 
 
 def is_cached(encoding: str) -> bool:
-    """Whether tiktoken has `encoding` in its folder (TIKTOKEN_CACHE_DIR): it would fetch it."""
+    """Return whether tiktoken has `encoding` in its folder (TIKTOKEN_CACHE_DIR)."""
     given = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     folder = Path(tempfile.gettempdir()) / "data-gym-cache" if given is None else Path(given)
     address = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
@@ -154,7 +154,7 @@ _Amount = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 
 
 class Price(BaseModel):
-    """What one model costs at one endpoint, in US dollars per million tokens."""
+    """The price of one model at one endpoint, in US dollars per million tokens."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -55,12 +55,12 @@ _FIELD_LINE = re.compile(
 def judged(
     criterion: Criterion, fields: Mapping[str, object], reply: JudgeReply, label: str
 ) -> Verdict:
-    """What `reply` says about `fields`.
+    """Return the verdict on `fields` that `reply` states.
 
-    Statuses: `api_error` for a recorded failure of the endpoint (Reply.failure); `truncated` for a
-    reply that was cut off, also where what arrived looks whole, but for a label that stands whole
-    before its reason was cut (the authors of MAIA read the first word); `refused` for a content
-    filter or a refusal; `parse_failure` (or `truncated`) for a text that is not one verdict
+    Statuses: `api_error` for a recorded failure of the endpoint (JudgeReply.failure); `truncated`
+    for a reply that was cut off, also where what arrived looks whole, but for a label that stands
+    whole before its reason was cut (the authors of MAIA read the first word); `refused` for a
+    content filter or a refusal; `parse_failure` (or `truncated`) for a text that is not one verdict
     (`reader.read`); else `ok`, with the criterion's score. An `ok` without a reason has
     `reason == ""`, so that such verdicts can be counted.
 
@@ -122,7 +122,7 @@ def quotable(criterion: Criterion, fields: Mapping[str, object]) -> list[str]:
 
 
 def said(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
-    """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
+    """Return a verdict's reply in the criterion's schema; None if it cannot be read."""
     try:
         sources, labels = quotable(criterion, fields), criterion.labels
         return read(verdict.raw, criterion.schema, sources, labels=labels)

@@ -1,4 +1,4 @@
-"""What judging took, counted while it goes on and told: by task and judge, in words, on stderr."""
+"""Counts of calls, tokens and dollars by task and judge, and the lines that tell them."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _sum(rows: Iterable[UsageRow], task: str = "", judge: str = "") -> UsageRow:
 
 
 class Progress:
-    """How far verdicts are: a line on stderr every half minute, and a last one. Thread-safe.
+    """The progress of verdicts: a line on stderr every half minute, and a last one. Thread-safe.
     Trouble with stderr ends it, never the run.
 
     Not tqdm: its lock is one for all forked processes, and one that is killed while it holds it
@@ -222,7 +222,7 @@ def price(amount: float | None) -> str:
 
 
 def lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
-    """What is printed after a run: a line for each task and judge, and their total if several.
+    """Return the lines after a run: one for each task and judge, and their total if several.
 
     A judge whose replies name more than one model has them in its lines: it changed in the run.
     """

@@ -1,4 +1,4 @@
-"""What all judges of a process share during a run: limits, cache, prices, counts.
+"""The limits, cache, prices and counts that all judges of a process share during a run.
 
 `current()` is the process's own run, made from the user's settings at first use; a command that
 needs another (a batch, a benchmark) puts it in place with `use`.
@@ -194,17 +194,17 @@ class JudgeSession:
         return ", ".join(parts)
 
     def stopped(self) -> list[str]:
-        """Why endpoints were given up, one line each."""
+        """Return a line for each endpoint that was given up, with the reason."""
         ends = list(self.endpoints.items())
         return [f"{name}: {end.breaker.reason}" for name, end in ends if end.breaker.is_open]
 
     def told(self) -> list[str]:
-        """What its judges did and cost, and which endpoints were given up, a line each."""
+        """Return lines on what its judges did and cost, and on endpoints that were given up."""
         departed = departures(self.departed())
         return [*lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
 
     def departed(self) -> list[tuple[str, str, str]]:
-        """What endpoints made of parameters: judge, "ignored" or "left out", parameter."""
+        """Return what endpoints made of parameters: judge, "ignored" or "left out", parameter."""
         return [
             (one.config.label, how, name)
             for one in self._asked

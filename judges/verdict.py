@@ -1,4 +1,4 @@
-"""Who judges, what a judge is asked and what it says: the types of this layer.
+"""The types of this layer: judges, what they are asked, and what they say.
 
 Every judge gives a `Verdict` on a `Criterion`. A language model does so through a `Provider`, with
 requests and replies of its own (providers/exchange.py).
@@ -32,7 +32,7 @@ N = TypeVar("N", int, float)
 
 
 class Status(str, Enum):
-    """How a verdict came about. Only `ok` carries a score (docs/judges.md)."""
+    """The ways in which a verdict came about. Only `ok` carries a score (docs/judges.md)."""
 
     OK = "ok"
     PARSE_FAILURE = "parse_failure"  # a reply that is not one verdict of the criterion's schema
@@ -156,7 +156,7 @@ MAX_REPLY = 200_000  # characters; a longer reply is no verdict: neither read no
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the judge's reply is drawn; None leaves a choice to the endpoint."""
+    """Settings by which the judge's reply is drawn; None leaves a choice to the endpoint."""
 
     temperature: float | None = 0.0
     max_tokens: int | None = None  # of the reply; None is the provider's default for the model
@@ -305,7 +305,7 @@ class Ask:
         return judge.verdict(self.criterion, self.fields)
 
     def stands(self, saved: Verdict) -> bool:  # noqa: ARG002
-        """Whether a saved verdict of it can be used again."""
+        """Return whether a saved verdict of it can be used again."""
         return True
 
 

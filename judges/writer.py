@@ -56,7 +56,7 @@ Line = Annotated[str, SOME]
 
 
 class ReplySchema(BaseModel):
-    """What such a model has to fill in."""
+    """A schema that such a model fills in."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,7 +105,7 @@ class Step(Generic[R]):
     words: tuple[str, ...] = ()  # placeholders of the instructions
 
     def criterion(self, given: Prompt, schema: type[R] | None = None) -> Criterion:
-        """As the judges' layer asks it; its score says only that there is a reply."""
+        """The step as the judges' layer asks it; its score says only that there is a reply."""
         return Criterion(
             name=f"{self.benchmark}_{self.name}",
             system=given.text[self.name],
@@ -174,7 +174,7 @@ class EndedError(Exception):
 
 @dataclass(frozen=True)
 class Written(Generic[T_co]):
-    """What became of a unit."""
+    """A unit that was run, and what it returned."""
 
     unit: str  # its name
     made: T_co | None  # what it returned; None if it ended early
@@ -242,7 +242,7 @@ def _drive(
 
 
 def lines(written: Iterable[Written[object]]) -> Iterator[str]:
-    """What to tell after a run: failures by unit, what helps, and what it took."""
+    """Return lines after a run: failures by unit, what helps, and what it took."""
     failed = [one for one in written if one.failures]
     for one in failed:
         for why in dict.fromkeys(one.failures.values()):

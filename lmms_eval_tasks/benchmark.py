@@ -1,4 +1,4 @@
-"""What a benchmark is. Read this file first: the types are the architecture.
+"""The protocol of a benchmark. Read this file first: the types are the architecture.
 
     released files -> look -> docs -> prompt -> host -> model -> reply -> score <-> judge -> item
     items -> metrics -> numbers -> tables
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, cast
 
-from typing_extensions import NotRequired, ReadOnly, TypedDict, TypeVar
+from typing_extensions import NotRequired, ReadOnly, TypeVar
 
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
@@ -50,7 +50,8 @@ Items = Sequence[Item]
 Fields = Mapping[str, object]
 Units = Mapping[str, tuple[str, float]]  # what a number is the mean of: id -> cluster and value
 
-# A task or metric of more general items serves for special ones: contravariant.
+# A doc, the fields of it that the log keeps, and an item. D and I are contravariant: a metric of
+# items with few fields serves for items with more.
 D = TypeVar("D", bound=Fields, contravariant=True, default=Any)  # noqa: PLC0105
 K = TypeVar("K", bound=Fields, default=Any)
 I = TypeVar("I", bound=Fields, contravariant=True, default=Any)  # noqa: E741, PLC0105
@@ -64,18 +65,10 @@ NAMED = 20  # records of one line about what is left out
 REBUILT = 12  # hex digits of it that can be made from the item's other fields
 
 
-class KeptDoc(TypedDict):
-    """The fields that the log keeps of every doc: those of `Task.keep`, and then a run's own."""
-
-    id: ReadOnly[str]  # depends on the data alone
-    video: ReadOnly[str]  # which items belong together (`Task.cluster`)
-    asked_hash: NotRequired[ReadOnly[str]]  # of what was asked; older runs have none
-    at_limit: NotRequired[ReadOnly[bool]]  # the reply is as long as its limit of tokens
-
-
 class Scored(Outcome):
-    """The fields that every scoring returns (`Task.score`), and what is added to them."""
+    """The fields that every scoring returns (`Task.score`), and those that a run adds to them."""
 
+    asked_hash: NotRequired[ReadOnly[str]]  # of what was asked (`Task.hash_of`)
     reply: NotRequired[ReadOnly[str]]  # the model's text
     refused: NotRequired[ReadOnly[bool]]  # a judged reply that looks like a refusal
     verdicts: NotRequired[ReadOnly[Mapping[str, Mapping[str, Any]]]]  # by the name of the ask
@@ -95,7 +88,7 @@ class Part(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What has to be made of a video before a doc can be shown."""
+    """A clip or pictures that have to be made of a video before a doc can be shown."""
 
     name: str  # what is left out if it cannot be made: a question, a segment, a video
     window: tuple[Any, ...]  # docs with the same window share what is made
@@ -133,7 +126,7 @@ class Metric(Generic[I]):
 
     @property
     def has_interval(self) -> bool:
-        """Of those that have none, some take minutes to compute once."""
+        """Return whether it has an interval: some that have none take minutes to compute once."""
         return self.sure or self.shown is not None or self.units is not None
 
     def own(self, items: Sequence[I]) -> Sequence[I]:
@@ -356,7 +349,7 @@ class Benchmark:
         raise NotImplementedError
 
     def cut(self, doc: Doc) -> Cut | None:  # noqa: ARG002
-        """What has to be made before the model is loaded; None where the doc needs nothing."""
+        """The media to make before the model is loaded; None where the doc needs none."""
         return None
 
     def data_notes(self, release: Any) -> list[str]:  # noqa: ARG002
@@ -434,7 +427,7 @@ class Benchmark:
         return {}
 
     def criteria(self) -> Sequence[Criterion]:
-        """What its judge is asked now, for the check before a run."""
+        """The criteria that its judge is asked now, for the check before a run."""
         return ()
 
     def judge_prompt(self) -> Prompt | None:
@@ -455,7 +448,7 @@ class Benchmark:
         return judge
 
     def judge_notes(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
-        """What the results tell of the judge beside its settings and prompt, or in their place."""
+        """Facts on the judge for the results, beside its settings and prompt or in their place."""
         return {}
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
@@ -474,7 +467,7 @@ class Benchmark:
         return None
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:
-        """What else can be checked before a model is built.
+        """Check what else can be checked before a model is built.
 
         Raises:
             TasksError: what is wrong, and what to do.
@@ -544,7 +537,7 @@ class Benchmark:
         return items
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
-        """What to tell of a model's saved runs together; an item has `id` and `status` here."""
+        """Lines about a model's saved runs together; an item has `id` and `status` here."""
         return ()
 
 
@@ -629,7 +622,7 @@ def rating_metrics(
 def refusals(
     count: str, headline: Mapping[str, Callable[[Sequence[S]], float | None]]
 ) -> list[Metric[S]]:
-    """What a reader may want to know of judged answers that look like refusals.
+    """The number of judged answers that look like refusals, and headline numbers with them wrong.
 
     Args:
         count: name of their number.

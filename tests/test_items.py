@@ -1,4 +1,4 @@
-"""What each benchmark's items.py says of docs and items is so, over its packaged sample."""
+"""Docs and items of every packaged sample are of the types in the benchmark's items.py."""
 
 from __future__ import annotations
 

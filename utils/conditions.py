@@ -231,7 +231,7 @@ def departed(lines: Iterable[str], tasks: Iterable[str]) -> list[Condition]:
     """What a judge's endpoint made of what was asked of it: it is another judge than it is named.
 
     Args:
-        lines: such as "the judge X takes and ignores n" (judges.run.departures).
+        lines: such as "the judge X takes and ignores n" (judges.report.departures).
         tasks: those that it judged.
     """
     return [Condition(Kind.OTHER_JUDGE, line, tuple(tasks)) for line in lines]

@@ -1,1 +1,1 @@
-"""Where a judge's replies come from: an endpoint, a model in this process, a file."""
+"""Sources of a judge's replies: an endpoint, a model in this process, a file."""

@@ -22,7 +22,7 @@ _FILTER_WORDS = re.compile(
 
 
 def is_filtered(error: object) -> bool:
-    """Whether an endpoint's error is its filter, which turned a request down for what it says."""
+    """Return whether an error is of an endpoint's filter, which refuses requests for their text."""
     values = error if isinstance(error, dict) else {"message": error}
     inner = values.get("innererror")  # Azure's
     codes = [values.get("code"), values.get("type"), isinstance(inner, dict) and inner.get("code")]

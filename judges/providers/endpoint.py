@@ -132,7 +132,7 @@ class Endpoint:
                 raise
 
     def _tell(self, error: ProviderError) -> None:
-        """What the first error of a kind means for the user, who would see a run stand still."""
+        """Tell the user what the first error of a kind means, who would see a run stand still."""
         names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
         longer, fewer, patience = (one.option for one in names)
         if error.load == SLOW:
@@ -167,7 +167,7 @@ def room(wanted: int, others: int) -> int:
 
 
 def _allow_files(wanted: int) -> int:
-    """How many files this process may open, after its limit was raised to `wanted` if it may be."""
+    """Return how many files this process may open, its limit raised to `wanted` if it may be."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit

@@ -1,4 +1,4 @@
-"""What goes to a language model and what comes back, as data, and as it is stored.
+"""Requests to a language model and its replies, as data and as they are stored.
 
 A `Provider` makes one attempt to turn a `Request` into replies and knows nothing of retries,
 budgets or caches: the engine does.
@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply:
-    """What a model sent for one sample of a request, as the cache keeps it. Nothing is judged here.
+    """A model's reply for one sample of a request, as the cache keeps it. Nothing is judged here.
 
     Token counts are the endpoint's own; None where it reports none, or what is no count. Of a text
     above MAX_REPLY so many characters and one are kept, which is as little a verdict.
@@ -73,7 +73,7 @@ class JudgeReply:
 
     @property
     def failure(self) -> str:
-        """Why this is no reply but the endpoint's failure, in words; empty for a reply."""
+        """The reason why this is the endpoint's failure and no reply; empty for a reply."""
         if self.finish not in _ENDINGS:
             return f"a reply that ends with {self.finish!r}"
         if self.refusal or self.finish in (LENGTH, CONTENT_FILTER):
@@ -149,7 +149,7 @@ class Provider(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Json]:
-        """What of the provider can change a reply (model, endpoint, weights); enters cache keys."""
+        """All of the provider that can change a reply (model, endpoint, weights); in cache keys."""
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """One attempt: replies of the first one or more of `samples`, in their order.

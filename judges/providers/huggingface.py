@@ -126,7 +126,7 @@ class HuggingFaceProvider:
 
     @cached_property
     def sees(self) -> bool:
-        """Whether the model takes images: by the type of its config, not by its name."""
+        """True if the model takes images: by the type of its config, not by its name."""
         from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
         config = self._part("AutoConfig")
@@ -177,7 +177,7 @@ class HuggingFaceProvider:
 
 
 def fingerprint(folder: Path) -> str:
-    """What identifies a local checkpoint: `sha256:` and 64 digits, of names, sizes and contents.
+    """The identity of a local checkpoint: `sha256:` and 64 digits, of names, sizes and contents.
 
     Of files over 64 MiB the first and the last MiB alone, so that it takes seconds at most: weights
     changed only in between, at the same size, are not noticed.

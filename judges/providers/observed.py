@@ -1,4 +1,4 @@
-"""What a request asked for and its reply does not show: parameters that an endpoint ignores.
+"""Parameters that an endpoint takes and ignores: its replies do not show them.
 
 Some servers take every parameter and use a few. Prose would pass for a reply held to a schema, and
 equal greedy replies for samples.
@@ -88,7 +88,7 @@ class Observed:
     def _compare(
         self, request: Request, samples: Sequence[int], replies: Sequence[JudgeReply]
     ) -> None:
-        """Whether the samples of a question differ, once all of them are there."""
+        """Note whether the samples of a question differ, once all of them are there."""
         question = hash(repr(request.messages))
         texts = self._samples.setdefault(question, [])
         texts += [one.text or "" for one in replies]
@@ -116,7 +116,7 @@ class Observed:
                 self._say(f"takes {name} and ignores it: {why}")
 
     def _is_sure(self, name: str) -> bool:
-        """Whether enough replies speak against a parameter."""
+        """Return whether enough replies speak against a parameter."""
         sure = self._sure * (SHORT // SURE if name == "temperature" else 1)
         lacked, shown = self._lacked[name], self._shown[name]
         # One sample that differs shows a temperature, a log-probability or a second choice.
@@ -125,7 +125,7 @@ class Observed:
 
 
 def _is_held(text: str, form: str, required: Collection[str]) -> bool:
-    """Whether a text is JSON alone, of a schema with its keys, as a grammar would have made it;
+    """Return whether a text is JSON alone, of a schema with its keys, as a grammar would make it;
     what was thought before it does not count.
     """
     try:

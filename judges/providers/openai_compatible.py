@@ -81,7 +81,7 @@ _SHOWN_TOKENS, _SHOWN_LOGPROBS = 128, 2
 
 
 class _Way(NamedTuple):
-    """How a request is put to the endpoint."""
+    """A way to put a request to the endpoint."""
 
     form: int  # of FORMS
     exact: bool  # with its exact schema
@@ -122,7 +122,7 @@ class OpenAIProvider:
 
     @property
     def form(self) -> str:
-        """How a schema is asked for here, as far as is known (FORMS)."""
+        """The form in which a schema is asked for here, as far as is known (FORMS)."""
         return FORMS[self._form]
 
     @property
@@ -204,7 +204,7 @@ class OpenAIProvider:
         return self._body(request, 1, self._way(request)._replace(exact=False))
 
     def _way(self, request: Request) -> _Way:
-        """How a request is put to this endpoint, as far as it is known."""
+        """The way to put a request to this endpoint, as far as it is known."""
         exact = request.exact_schema is not None and FORMS[self._form] == "json_schema"
         exact &= self._knows_exact and self._exact.get(request.schema_name, True)
         return _Way(self._form, exact, dict(self._renamed))
@@ -322,7 +322,7 @@ class OpenAIProvider:
         ]
 
     def _error(self, error: Exception) -> ProviderError:
-        """What an exception of the transport means for the run."""
+        """Return an exception of the transport as the run's own."""
         if isinstance(error, StatusError):
             told, status = self.clean(f"HTTP {error.status}: {error}")[:MAX_MESSAGE], error.status
             if status in (404, 405) and (url := self.config.base_url) and not _VERSION.search(url):

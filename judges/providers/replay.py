@@ -101,5 +101,5 @@ class NoJudge(Judge):
         fields: Mapping[str, object],  # noqa: ARG002
         samples: int,
     ) -> list[Verdict]:
-        """As many skipped verdicts."""
+        """Return as many skipped verdicts."""
         return [Verdict(None, Status.SKIPPED, "not judged yet", judge=NONE)] * samples

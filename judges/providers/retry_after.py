@@ -1,4 +1,4 @@
-"""How long an endpoint that is busy asks to wait, from its headers and its words. Pure."""
+"""The time that a busy endpoint asks to wait, from its headers and its words. Pure."""
 
 from __future__ import annotations
 

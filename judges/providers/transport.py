@@ -160,7 +160,7 @@ class Transport:
         return kind(proxy_url=url, **given)
 
     def _redirect(self, headers: Mapping[str, str]) -> str:
-        """What is said of a redirect: where it leads, without what may be a key."""
+        """Words on a redirect: where it leads, without what may be a key."""
         try:
             parts = urlsplit(urljoin(self._asked, headers.get("location", "")))
         except ValueError:

@@ -1,1 +1,1 @@
-"""What a judge's reply says: objects, ratings and labels in its text (judges/reader.py)."""
+"""Objects, ratings and labels in the text of a judge's reply (judges/reader.py)."""

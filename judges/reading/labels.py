@@ -20,7 +20,7 @@ _MAX_LABELS = 100  # in one reply; bounds the work
 
 
 def _is_denying(tail: str) -> bool:
-    """Whether what follows "Correct:" begins with a denial, in any language."""
+    """Return whether the text behind "Correct:" begins with a denial, in any language."""
     if guard("agrees").match(tail):
         return False
     guards, first = forms.guards(), re.match(r"[^\w\n]*(\w+)", tail)
@@ -68,7 +68,7 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
 
 
 def check_around(text: str, words: Sequence[str], said: str) -> None:
-    """What stands beside a label that is `said` may not hold another one, nor take it back.
+    """Check that the text beside a label that is `said` holds no other one, nor takes it back.
 
     Raises:
         UnreadableError: it does.
@@ -83,7 +83,7 @@ def check_around(text: str, words: Sequence[str], said: str) -> None:
 
 
 def _places(text: str, words: Sequence[str]) -> list[tuple[re.Match[str], str]]:
-    """Where the labels stand in a text as words of their own, each with the label."""
+    """Return the places of labels in a text, as words of their own, each with the label."""
     names = sorted(map(re.escape, words), key=len, reverse=True)
     found = re.finditer(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w/|])", text, re.IGNORECASE)
     places = [(place, place[0].casefold()) for place in islice(found, _MAX_LABELS + 1)]
@@ -107,7 +107,7 @@ def _is_stated(
     denies: bool,
     cut: bool,
 ) -> bool:
-    """Whether a label's word is a verdict where it stands."""
+    """Return whether a label's word is a verdict where it stands."""
     head, after = text[: place.start()], text[place.end() :]
     lines, line = head[-200:].rpartition("\n")[::2]
     under, first = guard("under").search(head[-200:]), re.match(r"[^\w?>]*\Z", head)
@@ -140,7 +140,7 @@ def _is_stated(
 
 
 def _is_kept(tail: str, sign: str, turning: Sequence[str], *, denies: bool, cut: bool) -> bool:
-    """Whether what stands behind a label and its `sign` leaves it as it is."""
+    """Return whether the text behind a label and its `sign` leaves it as it is."""
     agrees = denies and (re.match(r"\W*0 ?(?:of|out|/|su)\b", tail) or (cut and sign != ":"))
     denied = not denies and (guard("no below").match("\n" + tail) or (sign and _is_denying(tail)))
     is_empty = sign == ":" and not re.match(r"\s*\n|[^\n]*\w", tail)
@@ -154,7 +154,7 @@ def _is_kept(tail: str, sign: str, turning: Sequence[str], *, denies: bool, cut:
 
 
 def _is_against(text: str, place: re.Match[str], *, same: bool) -> bool:
-    """Whether a label's word behind the verdict makes it doubtful: another one, or the same denied.
+    """Return whether a label's word behind the verdict makes that doubtful: another, or one denied.
 
     "The correct place" and "to be correct" are no labels.
     """

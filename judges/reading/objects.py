@@ -41,7 +41,7 @@ _UNSEEN = re.compile(
 
 
 class UnreadableError(Exception):
-    """Why a reply is not one verdict; `status` is parse_failure or truncated."""
+    """The reply is not one verdict, and why; `status` is parse_failure or truncated."""
 
     def __init__(self, reason: str, status: Status = Status.PARSE_FAILURE) -> None:
         super().__init__(reason)
@@ -210,7 +210,7 @@ def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Obje
 
 
 def _last_end(text: str, begin: int) -> int | None:
-    """Where the object ends whose last value begins at `begin`; None if it does not."""
+    """Return the end of the object whose last value begins at `begin`; None if it has none."""
     begin = len(text) - len(text[begin:].lstrip())
     quote = text[begin : begin + 1]
     if quote not in ("'", '"'):

@@ -1,4 +1,4 @@
-"""Whether an object in a reply is the judge's own: not of a list, a source or an example. Pure."""
+"""Objects in a reply that are not the judge's own: of a list, a source or an example. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmms_eval_tasks.utils.json_files import JsonObject
 def is_copied(
     value: JsonObject, written: str, examples: Iterable[str], options: Collection[str]
 ) -> bool:
-    """Whether an object with free text stands in one of the prompt's texts.
+    """Return whether an object with free text stands in one of the prompt's texts.
 
     So does one whose numbers and texts do, beside a list that was filled in.
     """
@@ -43,7 +43,7 @@ def _unmarked(text: str) -> str:
 
 
 def in_list(text: str, span: ObjectSpan) -> bool:
-    """Whether an object stands in a list: not one verdict, unless the reply is that list of one."""
+    """Return whether an object stands in a list: no verdict, unless it is a reply of one."""
     whole = unfenced(text)
     if whole == f"[{text[span.start : span.end]}]":  # all that was said: nobody quotes here
         return False
@@ -53,7 +53,7 @@ def in_list(text: str, span: ObjectSpan) -> bool:
 
 
 def is_quoted(value: JsonObject, written: str, sources: Sequence[str]) -> bool:
-    """Whether the object stands in one of the sources: as written, or key by key, in any order.
+    """Return whether the object stands in a source: as written, or key by key, in any order.
 
     Of a source, only what it has from its first brace on counts: words are no object.
     """
@@ -64,7 +64,7 @@ def is_quoted(value: JsonObject, written: str, sources: Sequence[str]) -> bool:
 
 
 def _stands(pair: str, text: str) -> bool:
-    """Whether a key and its value stand in a text; 4 does not stand in 45."""
+    """Return whether a key and its value stand in a text; 4 does not stand in 45."""
     if not pair[-1:].isdigit():
         return pair in text
     return re.search(rf"{re.escape(pair)}(?!\.?[0-9])", text) is not None

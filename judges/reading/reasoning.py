@@ -61,7 +61,7 @@ def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str])
 
 
 def _is_reasoning(text: str) -> bool:
-    """Whether a text is nothing but reasoning, opened and closed in it."""
+    """Return whether a text is nothing but reasoning, opened and closed in it."""
     text = text.rstrip()
     *_, last = (None, *_MARK.finditer(text))
     opened = last and last.end() == len(text) and strip_reasoning(text[: last.start()])[1]

@@ -1,4 +1,4 @@
-"""What CVRR-ES's docs and items hold: questions, and answers of candidates that a judge rates."""
+"""Types of CVRR-ES's docs and items: questions, and answers of candidates that a judge rates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmms_eval_tasks.benchmark import Scored
 
 
 class CvrrShown(TypedDict):
-    """What is shown with a doc, muted (media/clips.py)."""
+    """The window of a video that is shown, muted (media/clips.py)."""
 
     video_path: ReadOnly[str]
     start: ReadOnly[float | None]  # in seconds; None and None is the whole file
@@ -22,7 +22,7 @@ class CvrrShown(TypedDict):
 # --- questions ------------------------------------------------------------------------------------
 
 
-class CvrrQuestion(TypedDict):
+class CvrrFields(TypedDict):
     """A question, as docs and the log have it."""
 
     id: ReadOnly[str]  # DIMENSION/NNN
@@ -33,21 +33,21 @@ class CvrrQuestion(TypedDict):
     data: ReadOnly[str]  # digest of the release
 
 
-class CvrrDoc(CvrrQuestion, CvrrShown):
+class CvrrDoc(CvrrFields, CvrrShown):
     """A question of a dimension."""
 
     references: ReadOnly[Sequence[str]]  # the reference, for scripted models
     lure: ReadOnly[str]  # another question's, for scripted models
 
 
-class KeptCvrr(CvrrQuestion):
-    """What the log keeps of a question, and who answered."""
+class KeptCvrr(CvrrFields):
+    """A question in the log, with the model that answered."""
 
     candidate: ReadOnly[str]
 
 
 class CvrrScore(Scored):
-    """What an answer is worth."""
+    """Verdict and points of an answer."""
 
     answer: ReadOnly[str]  # without reasoning; "" if it is no answer
     right: ReadOnly[float | None]  # 1 or 0, between them for a panel; None without a verdict
@@ -85,7 +85,7 @@ class RatingDoc(RatedAnswer, CvrrShown):
 
 
 class KeptRating(RatedAnswer):
-    """What the log keeps of an answer, and who rated."""
+    """A rated answer in the log, with the model that rated."""
 
     question: ReadOnly[str]  # its id
     asked: ReadOnly[str]  # its text
@@ -93,7 +93,7 @@ class KeptRating(RatedAnswer):
 
 
 class RatingScore(Scored):
-    """What a judge's reply says."""
+    """Rating and reason, read from a judge's reply."""
 
     rating: ReadOnly[int | None]  # 1 to 5
     reason: ReadOnly[str]  # "" if nothing
@@ -104,7 +104,7 @@ class RatingItem(KeptRating, RatingScore):
 
 
 class Compared(TypedDict):
-    """What kappa and leniency read of a rating; lmms-eval's table has no more."""
+    """The fields of a rating that kappa and leniency read; lmms-eval's table has no others."""
 
     id: ReadOnly[str]
     video: NotRequired[ReadOnly[str]]

@@ -1,4 +1,4 @@
-"""What judges are asked: the benchmark's own about an answer, and those of the study (vlm_judge).
+"""The judges' questions: the benchmark's own about an answer, and the study's (vlm_judge).
 
 The benchmark's judge compares an answer with the reference: is it correct, and its score of 0 to 5.
 Both numbers come from one reply, with the keys of the published judgements. An empty answer is not

@@ -66,7 +66,7 @@ def _scores(items: Answers) -> Units:
 
 
 def _without_empty(statistic: Callable[[Answers], T]) -> Callable[[Answers], T]:
-    """As the published scripts count: empty answers are not judged and do not count."""
+    """The statistic as the published scripts count: empty answers do not count."""
     return lambda items: statistic([item for item in items if item["status"] != "empty"])
 
 
@@ -125,7 +125,7 @@ def means(sides: Mapping[str, Answers]) -> dict[str, float | None]:
 
 
 def partial_means(sides: Iterable[str]) -> list[str]:
-    """What to know of means over a part of the dimensions."""
+    """A line if means are over a part of the dimensions."""
     number = len(list(sides))
     if number == len(DIMENSIONS):
         return []

@@ -29,8 +29,8 @@ from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.items import (
     CvrrDoc,
+    CvrrFields,
     CvrrItem,
-    CvrrQuestion,
     CvrrScore,
     CvrrShown,
     KeptCvrr,
@@ -61,7 +61,7 @@ def question_prompt(doc: CvrrDoc, file: str) -> list[Part]:
 
 
 def rating_prompt(doc: RatingDoc) -> list[Part]:
-    """The same, then what a judge is asked of an answer."""
+    """The muted video or its frames, then what a judge is asked of an answer."""
     others = [RatingRow(**row) for row in doc["others"]]
     return _after_video(doc, judging.request(doc["question"], doc["answer"], others))
 
@@ -79,12 +79,12 @@ def _after_video(doc: CvrrShown, text: str) -> list[Part]:
 
 
 def keep_answer(doc: CvrrDoc) -> KeptCvrr:
-    """What the log keeps of a question, and who answered."""
-    return {**select_fields(doc, CvrrQuestion), "candidate": running_model()}
+    """The fields of a question for the log, and who answered."""
+    return {**select_fields(doc, CvrrFields), "candidate": running_model()}
 
 
 def keep_rating(doc: RatingDoc) -> KeptRating:
-    """What the log keeps of an answer that is rated, and who rated."""
+    """The fields of an answer that is rated for the log, and who rated."""
     return {
         **select_fields(doc, RatedAnswer),
         "question": doc["question_id"],
@@ -238,7 +238,7 @@ class CvrrEs(Benchmark):
         return [judging.criterion()]
 
     def judge_prompt(self) -> Prompt:
-        """Of the one criterion."""
+        """The prompts of the one criterion."""
         return judging.prompt("judge")
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""What HAVEN's docs and items hold: a video with what a task shows of it and asks.
+"""Types of HAVEN's docs and items: a video with what a task shows of it and asks.
 
 Frames, shots and sentences are numbers, from 1 on.
 """
@@ -12,7 +12,7 @@ from typing_extensions import ReadOnly, TypedDict
 from lmms_eval_tasks.benchmark import Scored
 from lmms_eval_tasks.judges.geval import TextRating
 
-Numbers = Sequence[int]
+Ordinals = Sequence[int]
 
 
 class HavenVideo(TypedDict):
@@ -24,28 +24,28 @@ class HavenVideo(TypedDict):
     text: ReadOnly[bool]  # a text proxy: descriptions in place of pictures
     with_document: ReadOnly[bool]
     record: ReadOnly[str]  # hash of all that the release says of the video
-    keyframes: ReadOnly[Numbers]  # that `is_gt` marks
-    key_shots: ReadOnly[Numbers]
-    shots: ReadOnly[Sequence[Numbers]]  # frames of each
+    keyframes: ReadOnly[Ordinals]  # that `is_gt` marks
+    key_shots: ReadOnly[Ordinals]
+    shots: ReadOnly[Sequence[Ordinals]]  # frames of each
     importance: ReadOnly[Sequence[float]]  # of each shot; empty without scores
     document: ReadOnly[Sequence[str]]  # sentences
     summary: ReadOnly[Sequence[str]]  # sentences of the reference
-    summary_shots: ReadOnly[Sequence[Numbers]]  # of each of them
-    units: ReadOnly[Numbers]  # shots or document sentences that are shown, in the order shown
+    summary_shots: ReadOnly[Sequence[Ordinals]]  # of each of them
+    units: ReadOnly[Ordinals]  # shots or document sentences that are shown, in the order shown
     budget: ReadOnly[int]  # K, the keyframes asked for
     n_sentences: ReadOnly[int]  # asked for; 0 without a summary
     layout: ReadOnly[str]  # of the request (inputs.py); older runs have none
 
 
 class HavenRow(TypedDict):
-    """What docs of a video are made from; it has all that the release says of it."""
+    """The row of a video that docs are made from; it has all that the release says of the video."""
 
     id: ReadOnly[str]
     source: ReadOnly[str]
     video: ReadOnly[str]
     record: ReadOnly[str]
-    picks: ReadOnly[Numbers]
-    shots: ReadOnly[Sequence[Numbers]]
+    picks: ReadOnly[Ordinals]
+    shots: ReadOnly[Sequence[Ordinals]]
     document: ReadOnly[Sequence[str]]
     summary: ReadOnly[Sequence[str]]
     tagged: ReadOnly[str]
@@ -56,40 +56,40 @@ class HavenDoc(HavenVideo):
     """A task's doc of a video: its row, and what the task shows and asks (3.4, C)."""
 
     video: ReadOnly[str]  # its key in the release
-    picks: ReadOnly[Numbers]  # sampled frames among the original video's, from 0 on
+    picks: ReadOnly[Ordinals]  # sampled frames among the original video's, from 0 on
     descriptions: ReadOnly[Sequence[str]]  # of each sampled frame; "" where there is none
     shot_texts: ReadOnly[Sequence[str]]
-    document_shots: ReadOnly[Sequence[Numbers]]
+    document_shots: ReadOnly[Sequence[Ordinals]]
     video_path: ReadOnly[str]
     data: ReadOnly[str]  # digest of the release
     tagged: ReadOnly[str]  # the reference where it is the text with tags of shots, else ""
-    unit_frames: ReadOnly[Sequence[Numbers]]  # whose pictures are shown of each unit
+    unit_frames: ReadOnly[Sequence[Ordinals]]  # whose pictures are shown of each unit
     n_images: ReadOnly[int]  # pictures that are shown
-    sentences: ReadOnly[Numbers]  # of the summary, that are shown
+    sentences: ReadOnly[Ordinals]  # of the summary, that are shown
 
 
 class Sometimes(TypedDict, total=False):
-    """What the log has of some docs."""
+    """Fields that only some docs have in the log."""
 
     tagged: ReadOnly[str]  # the reference where it is the text with tags of shots
     at_limit: ReadOnly[bool]  # the reply may have been cut by its limit of tokens
 
 
 class KeptHaven(HavenVideo, Sometimes):
-    """What the log keeps of a doc.
+    """A doc in the log.
 
     The release's digest is `release`, not `data`: runs of other releases are joined over the videos
     whose record is the same.
     """
 
     release: ReadOnly[str]
-    asked: ReadOnly[Numbers]  # the doc's `sentences`: an item's own are the reply's
+    asked: ReadOnly[Ordinals]  # the doc's `sentences`: an item's own are the reply's
     video: ReadOnly[str]  # its id, the cluster of intervals
     n_frames: ReadOnly[int]  # sampled
 
 
 class Reading(TypedDict, total=False):
-    """What could be read of a reply, and its scores; what only some kinds have is empty."""
+    """The parts of a reply that could be read, and their scores; empty where a kind has none."""
 
     parts: ReadOnly[Mapping[str, str]]  # part of the reply -> its status
     violations: ReadOnly[Mapping[str, int]]  # kind -> how often
@@ -101,13 +101,13 @@ class Reading(TypedDict, total=False):
     ]  # METRIC_BASELINE: what looking at nothing gives
     candidate: ReadOnly[str]  # the summary
     sentences: ReadOnly[Sequence[str]]  # of it
-    frames: ReadOnly[Numbers]  # that were selected
-    ranked: ReadOnly[Numbers]  # units in the order given
-    clips: ReadOnly[Sequence[Numbers]]  # given for each sentence
+    frames: ReadOnly[Ordinals]  # that were selected
+    ranked: ReadOnly[Ordinals]  # units in the order given
+    clips: ReadOnly[Sequence[Ordinals]]  # given for each sentence
 
 
 class HavenScore(Reading, Scored):
-    """What a reply is worth."""
+    """Readings and scores of a reply."""
 
     geval: ReadOnly[TextRating | None]  # 1 to 5; None where no summary is asked for
 

@@ -1,4 +1,4 @@
-"""What models say of a summary: a judge's rating (G-Eval), BERTScore, and CLIPScore with frames.
+"""A summary's scores by models: a judge's rating (G-Eval), BERTScore, CLIPScore with frames.
 
 The paper (4.1, Tables 3 and 4) speaks of "a simplified G-Eval-style" judge and prints ratings of
 2.25 to 3.54, BERTScores of 0.847 to 0.874 and CLIPScores of 0.741 to 0.899; it names neither the

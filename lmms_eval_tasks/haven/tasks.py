@@ -103,7 +103,7 @@ def score(doc: KeptHaven, reply: str) -> HavenScore:
 
 
 def score_summary(doc: KeptHaven, reply: str) -> Scoring[HavenScore]:
-    """The same of a reply that holds a summary, which a judge rates: one that is none is worth 0.
+    """One reply that holds a summary, which a judge rates; one that holds none is worth 0.
 
     That is below the scale of 1 to 5, and counts as 0 in means of ratings too (rating_means.py).
     """
@@ -191,7 +191,7 @@ def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collectio
 def _beside(
     names: Sequence[str], form: str = "", **given: selections.SetScores | selections.Correlation
 ) -> dict[str, float | None]:
-    """What looking at nothing is worth, by metric and baseline."""
+    """The scores of looking at nothing, by metric and baseline."""
     return {f"{m}{form}_{one}": getattr(own, m) for one, own in given.items() for m in names}
 
 

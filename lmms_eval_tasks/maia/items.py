@@ -1,4 +1,4 @@
-"""What MAIA's docs and items hold: pairs of statements, and open questions on the same videos."""
+"""Types of MAIA's docs and items: pairs of statements, and open questions on the same videos."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class _Kept(TypedDict):
 
 
 class KeptPair(_Kept):
-    """What the log keeps of a pair; its id tells its question."""
+    """A pair in the log; its id has that of its question."""
 
     options: ReadOnly[Sequence[str]]  # the statements A and B
     answer: ReadOnly[str]  # letter of the true one
 
 
 class KeptOevqa(_Kept):
-    """What the log keeps of a question."""
+    """A question in the log."""
 
     question: ReadOnly[str]
     references: ReadOnly[Sequence[str]]  # eight
@@ -64,7 +64,7 @@ class OevqaDoc(AskedQuestion):
 
 
 class PairScore(Scored):
-    """What a reply to a pair is worth."""
+    """Letter and verdict of a reply to a pair."""
 
     letter: ReadOnly[str | None]  # that was read
     right: ReadOnly[int | None]  # 1 or 0; None if its scoring broke
@@ -76,7 +76,7 @@ class PairScore(Scored):
 
 
 class OevqaScore(Scored):
-    """What an answer is worth. An answer whose scoring broke has no similarities."""
+    """Verdict and similarities of an answer; without similarities if its scoring broke."""
 
     candidate: ReadOnly[str]  # without reasoning; "" if it is no answer
     right: ReadOnly[float | None]  # 1 or 0, between them for a panel; None without a verdict
@@ -94,7 +94,7 @@ class OevqaItem(KeptOevqa, OevqaScore):
 
 
 class Categorised(GradedItem):
-    """What pairs and answers have in common."""
+    """The fields that pairs and answers have in common."""
 
     category: ReadOnly[str]
 

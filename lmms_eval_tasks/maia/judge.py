@@ -1,4 +1,4 @@
-"""What MAIA asks of a judge: does an open answer agree with a reference (paper, 4.2, B.2)."""
+"""The judge's question about MAIA: does an open answer agree with a reference (paper, 4.2, B.2)?"""
 
 from __future__ import annotations
 

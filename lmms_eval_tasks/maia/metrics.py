@@ -107,7 +107,7 @@ def bertscore(items: Sequence[OevqaItem]) -> float | None:
 
 
 def _scored(item: OevqaItem) -> bool:
-    """Whether its scoring went through: else it has no text that could be compared."""
+    """Return whether its scoring went through: else it has no text that could be compared."""
     return "rouge_l" in item
 
 
@@ -164,7 +164,7 @@ def agg_acc(
 
 
 def agg_units(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> Units:
-    """What `agg_acc` is the mean of: each question, with its video."""
+    """The values that `agg_acc` is the mean of: each question, with its video."""
     return aggregate.rights(_both(pairs, answers))
 
 

@@ -169,7 +169,7 @@ def _taken(path: str, recipe: clip_specs.MediaSpec) -> tuple[Image, ...]:
 
 
 def handed(doc: MaiaDoc) -> dict[str, object]:
-    """What was handed over for the doc; None without a video."""
+    """The media that were handed over for the doc; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
     made, form = media_of(doc), _form(doc)

@@ -1,4 +1,4 @@
-"""What MAVERIX's docs and items hold: questions with eight options, and asked openly."""
+"""Types of MAVERIX's docs and items: questions with eight options, and asked openly."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ShownFiles(TypedDict):
 
 
 class ShownWindow(ShownFiles):
-    """The same with the segment in them; None and None is all of them."""
+    """The files with the segment in them; None and None is all of them."""
 
     start: ReadOnly[float | None]
     end: ReadOnly[float | None]
@@ -78,7 +78,7 @@ class OpenDoc(OpenQuestion, ShownFiles):
 
 
 class MaverixHanded(TypedDict):
-    """What reached the model."""
+    """Sound and media that reached the model."""
 
     hears: ReadOnly[Mapping[str, str]]  # state of sound (metrics.SOUND) in each mode that has any
     sound: ReadOnly[str]  # that of the item's own mode; "" without sound
@@ -88,15 +88,15 @@ class MaverixHanded(TypedDict):
 
 
 class KeptChoice(ChoiceQuestion, MaverixHanded):
-    """What the log keeps of a question with options."""
+    """A question with options in the log."""
 
 
 class KeptOpen(OpenQuestion, MaverixHanded):
-    """What the log keeps of an open question."""
+    """An open question in the log."""
 
 
 class ChoiceScore(Scored):
-    """What a choice is worth; None of one whose scoring broke."""
+    """Letters and verdict of a choice; None if its scoring broke."""
 
     letter: ReadOnly[str | None]  # that was read
     read_by: ReadOnly[str | None]  # the rule
@@ -106,7 +106,7 @@ class ChoiceScore(Scored):
 
 
 class OpenScore(Scored):
-    """What an open answer is worth."""
+    """Ratings of an open answer."""
 
     candidate: ReadOnly[str]  # without reasoning; "" if it is no answer
     dimensions: ReadOnly[
@@ -124,7 +124,7 @@ class OpenItem(KeptOpen, OpenScore):
 
 
 class AnyItem(TypedDict):
-    """What all of them have in common, for counts."""
+    """The fields that items of all kinds have, for counts."""
 
     status: ReadOnly[str]
     mode: ReadOnly[str]

@@ -1,4 +1,4 @@
-"""What MAVERIX asks of a judge, a request each.
+"""The judge's questions about MAVERIX, a request each.
 
 Four ratings of an open answer (paper, C.2), and how consistent the answers to a question's two
 wordings are (the authors' code).

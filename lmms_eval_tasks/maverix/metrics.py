@@ -144,7 +144,7 @@ def pairs(items: Sequence[OpenItem]) -> list[tuple[OpenItem, OpenItem]]:
 
 
 def _robust(items: Sequence[OpenItem]) -> dict[str, tuple[str, float]]:
-    """Of questions with both answers rated the video, and 1 if correctness is GOOD in both.
+    """By question with both answers rated: the video, and 1 if correctness is GOOD in both.
 
     None in a run not judged. The paper names robustness without defining it.
     """
@@ -164,7 +164,7 @@ def _unborrowed(item: OpenItem) -> bool:
 
 
 def _is_own(item: OpenItem) -> bool:
-    """Whether it answers its own question: a borrowed first wording is another one's."""
+    """Return whether it answers its own question: a borrowed first wording is another one's."""
     return _unborrowed(item) or not _is_first(item)
 
 
@@ -174,12 +174,12 @@ def _is_asked(item: OpenItem) -> bool:
 
 
 def _kept_for_both(item: OpenItem) -> bool:
-    """Whether it has the rating of both answers to its question: the first wording's item."""
+    """Return whether it has the rating of both answers to its question (the first wording)."""
     return CONSISTENCY in (item.get("dimensions") or {})
 
 
 def score_of_authors(raw: str) -> float:
-    """What the authors' code makes of a judge's reply: the whole part of a dict's `score`, or 0."""
+    """The score that the authors' code reads: the whole part of a dict's `score`, or 0."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # of prose that Python's parser sees
         try:
@@ -300,7 +300,7 @@ def left_out(sound: Mapping[str, str]) -> set[str]:
 
 
 def table3_notes(sides: Mapping[str, Items]) -> list[str]:
-    """Whether the modes of saved runs were asked the same items."""
+    """A line if the modes of saved runs were not asked the same items."""
     asked = {TASKS[task].mode.slug: own for task, own in sides.items()}
     counts = aggregate.unlike({m.title: asked[slug] for slug, m in MODES.items() if slug in asked})
     return [f"the modes were not asked the same items ({counts})"] if counts else []

@@ -63,18 +63,18 @@ MaverixDoc = ChoiceDoc | OpenDoc
 
 
 def choice_prompt(doc: ChoiceDoc) -> list[Part]:
-    """What the mode has of picture and sound, then the question with its options."""
+    """The mode's picture and sound, then the question with its options."""
     options = "\n".join(map("{}. {}".format, LETTERS, doc["options"]))
     return [*_shown(doc), _text(doc, "choice", {"options": options})]
 
 
 def open_prompt(doc: OpenDoc) -> list[Part]:
-    """What the mode has of picture and sound, then the question."""
+    """The mode's picture and sound, then the question."""
     return [*_shown(doc), _text(doc, "open", {})]
 
 
 def _shown(doc: MaverixDoc) -> list[Part]:
-    """What the mode has of picture and sound.
+    """The mode's picture and sound.
 
     The video is muted with sound too: most chat classes read sound from the audio item alone, and
     one that did not would hear it twice; one that reads a video's own track gets it. For simple
@@ -158,7 +158,7 @@ def _unknown(doc: MaverixDoc) -> MaverixHanded:
 
 
 def handed(doc: MaverixDoc) -> MaverixHanded:
-    """What was handed over, and what the running model does with sound.
+    """The media that were handed over, and what the running model does with sound.
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
@@ -422,7 +422,7 @@ class Maverix(Benchmark):
 
 
 def _sound(names: Sequence[str]) -> dict[str, str]:
-    """What becomes of the sound in the running model, by task that has any."""
+    """The state of sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
     return {
         name: model_capabilities.heard(context.current().model, mode.picture)[0]

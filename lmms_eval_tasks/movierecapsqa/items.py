@@ -1,4 +1,4 @@
-"""What MovieRecapsQA's docs and items hold: an open question about a segment of a recap."""
+"""Types of MovieRecapsQA's docs and items: an open question about a segment of a recap."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LabelledRating(DimensionRating):
 
 
 class ClaimScore(Scored):
-    """What the judge without a reference makes of an answer (judge.py)."""
+    """Claims of an answer and their labels, by the judge without a reference (judge.py)."""
 
     candidate: ReadOnly[str]  # without reasoning; "" if it is no answer
     claims: ReadOnly[Sequence[str]]
@@ -58,7 +58,7 @@ class ClaimScore(Scored):
 
 
 class RecapScore(ClaimScore):
-    """What an answer is worth."""
+    """Ratings of an answer, and its similarity to the reference."""
 
     baselines: ReadOnly[Mapping[str, DimensionRating]]  # judged ones (baselines.py)
     rouge_l: ReadOnly[float | None]  # 0..1; None without a reference

@@ -267,7 +267,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
 
 
 class SegmentContext(NamedTuple):
-    """What a judge knows of a segment: facts (data.py) and dialogue, "" where there is none."""
+    """Facts (data.py) and dialogue of a segment, "" without, as a judge knows them."""
 
     segment: str
     facts: Sequence[str]

@@ -74,7 +74,7 @@ _READ = tuple(name for name in KeptRecap.__annotations__ if name not in ("aligne
 
 
 def handed(doc: RecapDoc) -> dict[str, object]:
-    """What was handed over (clips.log, or the kind none), and whether it came with dialogue."""
+    """The media that were handed over (clips.log, or the kind none), and whether with dialogue."""
     condition = data.CONDITIONS[doc["condition"]]
     told = {"dialogue": condition.dialogue and bool(doc["dialogue"])}
     return {"media": {**(clips.log(doc) if condition.picture else {"kind": "none"}), **told}}
@@ -91,7 +91,7 @@ def score(doc: KeptRecap, reply: str) -> Scoring[RecapScore]:
 
 
 def shown(doc: KeptRecap) -> judging.SegmentContext:
-    """What the judge is shown."""
+    """The segment's facts and dialogue, as far as the judge is shown them."""
     chosen = data.JudgeOptions(**doc.get("shown", {}))  # of an older run the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
     dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
@@ -104,7 +104,7 @@ def stand_in(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
 
 
 def told_shown(items: Sequence[RecapItem]) -> list[str]:
-    """What else than usual the judge is shown."""
+    """A line if the judge is shown other things than by default."""
     chosen = data.JudgeOptions(**items[0].get("shown", {}))
     told = f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"
     return [] if chosen == data.JudgeOptions() else [told]
@@ -194,7 +194,7 @@ class MovieRecapsQA(Benchmark):
         return judging.with_room(super().suited(judge))
 
     def notes(self, asked: Mapping[str, Items]) -> list[str]:
-        """What to say if a source's conditions were not asked the same questions.
+        """Lines for sources whose conditions were not asked the same questions.
 
         Table 5's differences are then between other questions, as where clips are missing.
         """

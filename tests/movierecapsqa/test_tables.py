@@ -6,16 +6,17 @@ import re
 from collections.abc import Sequence
 
 from lmms_eval_tasks import registry
+from lmms_eval_tasks.benchmark import TableRow
 from tests import checks
-from tests.checks import Row, rows
 from tests.checks import lines_of as of
+from tests.checks import rows
 
 BENCHMARK = registry.load("movierecapsqa")
 BOTH = "movierecapsqa_segment"
 FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
 
 
-def printed(*given: Row) -> dict[str, list[str]]:
+def printed(*given: TableRow) -> dict[str, list[str]]:
     return checks.printed(BENCHMARK.tables(given))
 
 

@@ -29,7 +29,7 @@ I = TypeVar("I", bound=Mapping[str, object])  # noqa: E741 - an item of one task
 
 
 class Outcome(TypedDict):
-    """What became of a reply, or of one rating of it."""
+    """The status of a reply, or of one rating of it."""
 
     status: ReadOnly[str]  # ok, or why there is no number
 
@@ -42,7 +42,7 @@ class Graded(Outcome):
 
 
 class GradedItem(Graded):
-    """The same with its place, for intervals and pools."""
+    """A reply that is right or wrong, with its id and video, for intervals and pools."""
 
     id: ReadOnly[str]
     video: ReadOnly[str]
@@ -60,12 +60,12 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def is_valid(item: Outcome) -> bool:
-    """Whether an item stays in the denominator of `_valid`."""
+    """Return whether an item stays in the denominator of `_valid`."""
     return item["status"] == "ok" or item["status"] in CANDIDATE_FAILURES
 
 
 def is_unjudged(items: Sequence[Outcome]) -> bool:
-    """Whether a judge is still to come (judge `none`): nobody was asked about any answer.
+    """Return whether a judge is still to come (judge `none`): nobody was asked about any answer.
 
     Answers that were never put to a judge, such as empty ones, do not make it a judged run.
     """
@@ -74,7 +74,7 @@ def is_unjudged(items: Sequence[Outcome]) -> bool:
 
 
 def is_claimless(items: Sequence[Item]) -> bool:
-    """Whether a judge found no claim in any answer: then it failed, and not the candidate.
+    """Return whether a judge found no claim in any answer: it failed then, not the candidate.
 
     Answers that look like refusals may all claim nothing.
     """
@@ -106,7 +106,7 @@ def accuracy_valid(items: Sequence[Graded]) -> float | None:
 
 
 def rights(items: Sequence[GradedItem]) -> dict[str, tuple[str, float]]:
-    """What `accuracy` is the mean of, by id, with its video; nothing before a judge came."""
+    """The values that `accuracy` is the mean of, by id, with the video; {} before a judge came."""
     if is_unjudged(items):
         return {}
     return {item["id"]: (item["video"], float(item["right"] or 0)) for item in items}

@@ -62,7 +62,7 @@ def find(name: str) -> Path | None:
 
 
 def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, str]:
-    """What `use` makes of a model's folder, or None and why not, in one line.
+    """Return what `use` makes of a model's folder, or None and why not, in one line.
 
     Args:
         kind: what the model is to a reader.
@@ -84,14 +84,14 @@ def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, s
 # Loaded once, and so is the reason why it cannot be: every metric and every item asks.
 @lru_cache(maxsize=4)
 def loaded(kind: str, name: str, load: Callable[[str, Path], object]) -> tuple[object, str]:
-    """What `load` makes of a model's name and folder, kept for the process; as `attempt`."""
+    """Return what `load` makes of a name and folder, kept for the process; as `attempt`."""
     return attempt(kind, name, lambda folder: load(name, folder))
 
 
 def scored(
     kind: str, name: str, load: Callable[[str, Path], M], use: Callable[[M], T]
 ) -> tuple[T | None, str]:
-    """What `use` makes of what `loaded` keeps, or None and why not, in one line."""
+    """Return what `use` makes of a loaded model, or None and why not, in one line."""
     made, why = loaded(kind, name, load)
     return (None, why) if made is None else attempt(kind, name, lambda _: use(cast(M, made)))
 

@@ -31,7 +31,7 @@ class WithDimensions(Outcome):
 
 
 class RatedItem(WithDimensions):
-    """The same with its place, for intervals."""
+    """An answer with its ratings, id and video, for intervals."""
 
     id: ReadOnly[str]
     video: ReadOnly[str]
@@ -72,7 +72,7 @@ def mean_valid(rated: Sequence[DimensionRating]) -> float | None:
 
 
 def units(dimension: str, items: Sequence[RatedItem]) -> dict[str, tuple[str, float]]:
-    """What `mean_valid` is the mean of, by id, with the items' `video`."""
+    """The values that `mean_valid` is the mean of, by id, with the items' `video`."""
     rated = ratings(dimension, items)
     if is_unjudged(rated):
         return {}

@@ -1,4 +1,4 @@
-"""What orders, selected frames and clips of sentences are worth, and what looking at nothing is.
+"""Scores of orders, selected frames and clips of sentences, and of looking at nothing.
 
 (docs/metrics.md, "Ranks and orders" and "Keyframes and shots".)
 
@@ -98,7 +98,7 @@ def chance(truth: Sequence[float]) -> Correlation:
 
 
 class SetScores(NamedTuple):
-    """Of one set against another, all in 0..1; `hit1` (Hit@1): any one given is a true one."""
+    """Scores of one set against another, 0..1; `hit1` (Hit@1): any one given is a true one."""
 
     precision: float
     recall: float
