@@ -1,12 +1,14 @@
-"""The protocol of a benchmark. Read this file first: the types are the architecture.
+"""The protocol of a benchmark. Read this file first: its types are the architecture.
 
-    released files -> look -> docs -> prompt -> host -> model -> reply -> score <-> judge -> item
+    released files -> load -> docs -> prompt -> lmms-eval -> model -> reply
+    reply -> score <-> judge -> item
     items -> metrics -> numbers -> tables
 
-A benchmark says four things: what its items are (`Benchmark.docs`), what a model is given
-(`Task.prompt`), what a reply is worth (`Task.score`), and which numbers come of it (`Task.metrics`,
-`Benchmark.joins`). Running, checking, judging later, rescoring, estimating, intervals and tables
-are written once, in host/, runs/ and report/, and know no benchmark.
+A benchmark defines four things: its docs (`Benchmark.docs`), the prompt of a doc (`Task.prompt`),
+the score of a reply (`Task.score`), and metrics of the scored items (`Task.metrics`,
+`Benchmark.joint_metrics`). Everything else is written once and knows no benchmark: running,
+checking, judging later, rescoring, estimating, intervals, tables (host/, runs/, report/).
+docs/your_benchmark.md is a whole benchmark on one page.
 
 Docs and items are plain mappings, as lmms-eval and its JSON logs hold them. Each task says in a
 TypedDict which fields its own have, so that mypy refuses a wrong key or a wrong type: D is a doc
@@ -59,10 +61,10 @@ T = TypeVar("T", bound=Fields)
 S = TypeVar("S", bound=Fields)
 R = TypeVar("R")
 
-SAME = object()  # of Part.simple
+SAME = object()  # default of Part.simple_content
 ASKED = "asked_hash"  # the field of an item that holds the hash of what was asked
 NAMED = 20  # records of one line about what is left out
-REBUILT = 12  # hex digits of it that can be made from the item's other fields
+REBUILT = 12  # hex digits of that hash that can be made from the item's other fields
 
 
 class Scored(Outcome):
@@ -75,82 +77,81 @@ class Scored(Outcome):
 
 
 def select_fields(doc: T, kind: type[T]) -> T:
-    """The fields of a doc that a smaller type has, in that type's order, for `Task.keep`."""
+    """The fields of a doc that a smaller type has, in that type's order, for `Task.log_fields`."""
     return cast(T, {name: doc[name] for name in kind.__annotations__ if name in doc})
 
 
 class Part(NamedTuple):
-    """A part of what a model is given, in the order of the parts."""
+    """One part of a prompt: a text, pictures, a video or sound. Models get the parts in order."""
 
-    kind: Literal["text", "image", "images", "video", "audio"]  # images are made together
-    content: Any  # the text; a path; a picture; or a function that makes it when it is asked for
-    simple_content: Any = (
-        SAME  # what a simple model gets instead: a list of visuals, or another text
-    )
+    kind: Literal["text", "image", "images", "video", "audio"]  # `images`: several at once
+    content: Any  # the text; the path of a file; a picture; or a function that returns one of these
+    # For lmms-eval's simple models, if it differs: a list of visuals, or another text.
+    simple_content: Any = SAME
 
 
 class MediaJob(NamedTuple):
-    """A clip or pictures that have to be made of a video before a doc can be shown."""
+    """A clip or pictures to make of a video before a doc can be shown."""
 
-    name: str  # what is left out if it cannot be made: a question, a segment, a video
-    key: tuple[Any, ...]  # docs with the same window share what is made
-    make: Callable[[], object]  # makes it, or finds it; a MediaError says why it cannot
+    name: str  # the record that is left out if it cannot be made: a question, a segment, a video
+    key: tuple[Any, ...]  # docs with the same key share the clip
+    make: Callable[[], object]  # makes or finds it; raises a MediaError with the reason
 
 
 class TableRow(NamedTuple):
     """The numbers of one task or group, for tables."""
 
     task: str
-    values: Mapping[str, object]  # by metric
-    model: str = ""  # where there are several
-    invalid: bool = False  # too many failures
-    marks: str = ""  # of other doubts, which stand behind its name in a table
+    values: Mapping[str, object]  # by the metric's name
+    model: str = ""  # its name, in a table of several models
+    invalid: bool = False  # the run is INVALID
+    marks: str = ""  # signs behind the row's name that stand for other conditions
 
 
 @dataclass(frozen=True)
 class Metric(Generic[I]):
-    """One number of items of the type I."""
+    """One number of a task's items of type I."""
 
-    name: str  # as in tables and files
-    # Of some items, in whatever order; None where there is none.
+    name: str  # in tables and files
+    # Returns the number for some items in any order; None if they have none.
     compute: Callable[[Sequence[I]], float | None]
-    include: Callable[[I], bool] | None = None  # the items that it is of; all unless told
-    higher_is_better: bool | None = True  # higher is; None if neither way is better
-    # Fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is the part
-    # b of the field a.
+    include: Callable[[I], bool] | None = None  # the items that count; default all
+    higher_is_better: bool | None = True  # None if neither direction is better
+    # The item's fields that `compute` reads, if the metric is a column of lmms-eval's own table;
+    # `a.b` is key b of field a.
     host_fields: tuple[str, ...] | None = None
-    mean_field: str = ""  # the field that it is the plain mean of, for the host's standard errors
-    # What it is the mean of: items by id, or pools of them. Its interval, and the difference of two
-    # models, are of these; without them they rest on the number without one cluster each.
+    mean_field: str = ""  # the field whose plain mean the metric is, for lmms-eval's standard error
+    # If the metric is a mean: the values that it averages, by item or pool id. They give a t
+    # interval and paired differences; other metrics get a jackknife over clusters.
     per_unit: Callable[[Sequence[I]], Units] | None = None
-    is_share: bool = False  # lies in 0..1
-    always_interval: bool = False  # has an interval though it is neither shown nor a mean of units
+    is_share: bool = False  # the number lies in 0..1
+    always_interval: bool = False  # compute an interval without `host_fields` and `per_unit`
 
     @property
     def has_interval(self) -> bool:
-        """Return whether it has an interval: some that have none take minutes to compute once."""
+        """True if an interval is computed; for some metrics one takes minutes."""
         return self.always_interval or self.host_fields is not None or self.per_unit is not None
 
     def own(self, items: Sequence[I]) -> Sequence[I]:
-        """The items that it is of."""
+        """The items that count (`include`)."""
         return items if self.include is None else [item for item in items if self.include(item)]
 
 
 @dataclass(frozen=True)
 class JointMetric(Generic[I]):
-    """Numbers of several tasks together, in the row of a group; I is what their items share."""
+    """Numbers of several tasks' items together; I is what these items have in common."""
 
-    group: str  # name of the host's group, and of the row
-    tasks: tuple[str, ...]  # whose items are joined
-    # The numbers by name, from whole items by task; empty if too few tasks are there.
+    group: str  # lmms-eval's group of the tasks, and the name of the row
+    tasks: tuple[str, ...]  # names of the joined tasks
+    # Returns the numbers by name, given items by task; empty if too few tasks were run.
     compute: Callable[[Mapping[str, Sequence[I]]], Mapping[str, float | None]]
-    # The numbers that stand in the host's table, and the fields of an item that they need.
+    # The numbers that are columns of lmms-eval's table, with the item's fields that they read.
     host_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # What the user should know of a join over saved runs.
-    notes: Callable[[Mapping[str, Sequence[I]]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
-    count_name: str = ""  # the number that says how many questions were joined
-    share_names: Collection[str] = ()  # its numbers that lie in 0..1
-    # What those of its numbers that are plain means are the means of.
+    # Lines for the user about numbers that were joined over saved runs.
+    notes: Callable[[Mapping[str, Sequence[I]]], Iterable[str]] = lambda items: ()  # noqa: ARG005
+    count_name: str = ""  # the number that counts the joined questions
+    share_names: Collection[str] = ()  # names of numbers in 0..1
+    # For numbers that are means: the values that they average, as in Metric.per_unit.
     per_unit: Mapping[str, Callable[[Mapping[str, Sequence[I]]], Units]] = field(
         default_factory=dict
     )
@@ -158,52 +159,51 @@ class JointMetric(Generic[I]):
 
 @dataclass(frozen=True)
 class Task(Generic[D, K, I]):
-    """One task of the host."""
+    """One task of lmms-eval."""
 
     name: str
-    prompt: Callable[[D], Sequence[Part]]  # what the model is given for a doc
-    # What the log keeps of a doc: all that `score` reads, in plain types.
+    prompt: Callable[[D], Sequence[Part]]  # returns what the model gets for a doc
+    # Returns the doc's fields for the log: all that `score` reads, in plain types.
     log_fields: Callable[[D], K]
-    # What a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
+    # Returns further fields of the item, given the log's fields and the reply. A task with a judge
+    # is a generator that yields its requests (judges/asking.py).
     score: Callable[[K, str], Scoring[Fields] | Fields]
     metrics: Sequence[Metric[I]]
-    # Fields of an item that say what was asked: question or options, media and setting, reference.
-    # Two runs' items are the same if these are; ids may depend on an order.
+    # The item's fields that say what was asked: question or options, media, setting, reference.
+    # Items of two runs are paired if these are equal; an id may depend on an order.
     identity: Collection[str] = ()
-    # Further numbers, which depend on what the items are of (candidates); in our section alone.
+    # Returns metrics whose names depend on the items, such as one for each candidate.
     extra_metrics: Callable[[Sequence[I]], Sequence[Metric[I]]] = lambda items: ()  # noqa: ARG005
-    # How many of its video's frames a model should see, where the protocol says it.
+    # Returns how many frames of the video the model should see, if the protocol says it.
     frames: Callable[[D], int | None] = lambda doc: None  # noqa: ARG005
-    # What the log says of the media that were handed over; a file may be gone by then.
+    # Returns fields for the log about the media that the model got.
     media_log: Callable[[D], Fields] = lambda doc: {}  # noqa: ARG005
-    # What is scored of several items at once, when all are there: each scoring returns further
-    # fields of one item, whose id stands before it. Not in the host's table.
+    # Scores several items at once, after all replies: yields an item's id and a scoring that
+    # returns further fields of it. Not in lmms-eval's table.
     score_jointly: Callable[[Sequence[I]], Iterable[tuple[str, Scoring[Fields]]]] | None = None
-    judgements: Collection[str] = ()  # names of its asks; empty where nothing is judged
-    extra: str = ""  # packages that its numbers need beyond a plain install (extras.py)
-    required_fields: Collection[
-        str
-    ] = ()  # fields without which a saved item cannot be scored again
-    failed_item: Fields = field(default_factory=dict)  # of an item whose scoring broke
-    # What else the results tell of its items, beside counts by status and intervals.
+    judgements: Collection[str] = ()  # names of what the judge is asked; empty without a judge
+    extra: str = ""  # the extra whose packages the metrics need (utils/extras.py)
+    required_fields: Collection[str] = ()  # a saved item without one cannot be scored again
+    failed_item: Fields = field(default_factory=dict)  # the item's fields if `score` raised
+    # Returns further facts about the task's items for the results file.
     details: Callable[[Sequence[I]], Fields] = lambda items: {}  # noqa: ARG005
-    # What the user should know of the numbers of a saved run.
+    # Returns lines for the user about a saved run's numbers.
     notes: Callable[[Sequence[I]], Sequence[str]] = lambda items: ()  # noqa: ARG005
-    # A reply as a model may give it, for estimates; of a doc and its number.
+    # Returns a reply that a model could give, for estimates; given a doc and its number.
     example_reply: Callable[[D, int], str] = lambda doc, number: ""  # noqa: ARG005
-    cluster_field: str = "video"  # the field that says which items belong together (intervals)
-    # Fields by which its first number is split in reports, and how that is drawn.
+    cluster_field: str = "video"  # items with the same value are one cluster of the intervals
+    # Fields by which a report splits the first metric, and how it draws that.
     splits: Mapping[str, Literal["dots", "star", "heat"]] = field(default_factory=dict)
-    # What an item belongs to that counts only as a whole, such as a pool; "" of none.
+    # Returns the id of the item's pool, which counts only as a whole; "" without one.
     pool: Callable[[I], str] = lambda item: ""  # noqa: ARG005
 
     def log_entry(self, doc: D) -> dict[str, object]:
-        """The fields of a doc for the log (`keep`), with the hash of what is asked."""
+        """The doc's fields for the log, with the hash of what is asked."""
         kept = self.log_fields(doc)
         return {**kept, ASKED: self.hash_of(kept, doc.get("question"))}
 
     def hash_of(self, item: Fields, question: object = None) -> str:
-        """The hash of what an item asks; "" if its fields do not say.
+        """The hash of what an item asks (`identity`); "" if it has none of these fields.
 
         Args:
             item: of this task.
@@ -256,33 +256,33 @@ class LoadedData:
 
 
 class Ran(NamedTuple):
-    """A run's part of one benchmark, once it is done."""
+    """One benchmark's tasks of a finished run."""
 
-    loaded: LoadedData | None  # None if nobody knows any more
-    names: Sequence[str]  # of the tasks that were run
-    left_out: Mapping[str, Mapping[str, str]]  # by task and name, with the reason
-    items: Mapping[str, Items]  # of each task
+    loaded: LoadedData | None  # the data; None if they cannot be read any more
+    names: Sequence[str]  # names of the tasks
+    left_out: Mapping[str, Mapping[str, str]]  # by task and id of the record, the reason
+    items: Mapping[str, Items]  # by task
 
 
 class KnownAnswer(NamedTuple):
-    """An answer whose verdict is known before a judge is asked."""
+    """An answer with a known right verdict, to test a judge with."""
 
-    task: str  # whose judge it is put to
-    doc: Item  # the question, as the log keeps it (`Task.keep`)
+    task: str  # name of the task whose judge is asked
+    doc: Item  # the question's fields in the log (`Task.log_fields`)
     text: str  # the answer
-    # The right verdicts, by the name of the ask, the main one first; empty where none is known.
+    # The right verdicts by name (`Task.judgements`), the main one first; empty if none is known.
     known: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class KnownAnswers:
-    """Answers with known verdicts, to check a judge with (`lmms-eval-tasks agreement`)."""
+    """Answers with known verdicts, for `lmms-eval-tasks agreement`."""
 
     answers: Sequence[KnownAnswer]
-    source: Sequence[str]  # lines that say where answers and verdicts are from
-    scale: Sequence[int]  # all verdicts that there are, ascending; (0, 1) is refused, accepted
-    clusters: str = "videos"  # what the docs' `Task.cluster` names
-    # Further tables from the items of all answers, and their content for JSON; the flag says that
+    source: Sequence[str]  # lines that say where answers and verdicts come from
+    scale: Sequence[int]  # all possible verdicts, ascending; (0, 1) is wrong, right
+    clusters: str = "videos"  # plural of what `Task.cluster_field` names
+    # Returns further tables of all answers' items, and their content for JSON. The flag says that
     # too many verdicts failed.
     tables: Callable[[Items, bool], tuple[Sequence[RenderableType], dict[str, object]]] | None = (
         None
@@ -290,23 +290,24 @@ class KnownAnswers:
 
 
 class Benchmark:
-    """A benchmark: subclassed once in each `lmms_eval_tasks/<name>/tasks.py` (`BENCHMARK`)."""
+    """A benchmark. Its package subclasses this once and names an instance as its entry point."""
 
-    name: ClassVar[str]  # of its folder here, of that under the data root, first part of its tasks
-    title: ClassVar[str]  # for people
-    how_to_get: ClassVar[str]  # where the data are
+    name: ClassVar[str]  # also of its folder under the data root, and how its tasks' names begin
+    title: ClassVar[str]  # the name for people
+    how_to_get: ClassVar[str]  # a sentence: where the data can be had
     records: ClassVar[str]  # plural of what is left out as a whole: items, segments, questions
-    paper_counts: ClassVar[Mapping[str, int]] = {}  # the full set's (Release.counts)
-    paper_judge: ClassVar[str]  # the model that judges in the paper
-    one_judge: ClassVar[str] = ""  # why several judges in one cannot judge here
-    headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
-    tasks: Mapping[str, Task]
+    paper_counts: ClassVar[Mapping[str, int]] = {}  # Release.counts of the full set
+    paper_judge: ClassVar[str]  # the judge's model in the paper
+    one_judge: ClassVar[str] = ""  # why a panel cannot judge here; "" if it can
+    headline: ClassVar[int] = 1  # number of `tables` that `--tables headline` prints
+    tasks: Mapping[str, Task]  # by name
     joint_metrics: Sequence[JointMetric] = ()
-    # What is done before the model is loaded, counted; and what cannot be done with a task's items.
+    # Two message fragments: for the progress bar, and for the error when no item can be prepared.
     media_messages: ClassVar[tuple[str, str]] = ("segments cut", "segments of {} can be cut")
-    whole_videos: ClassVar[bool] = False  # a cut's name is a video's: a user allows it as such
+    # True if MediaJob.name is a video: then --allow-missing-videos leaves out what cannot be made.
+    whole_videos: ClassVar[bool] = False
 
-    # --- data: what is there, what can be asked ------------------------------------------------
+    # --- data ---------------------------------------------------------------------------------
 
     def read(self, place: Path, /) -> Release:
         """Read and validate the data in a folder, or a data file.
@@ -351,11 +352,15 @@ class Benchmark:
         return LoadedData(release, checked)
 
     def docs(self, loaded: LoadedData, task: str) -> Sequence[Doc]:
-        """A task's docs, in an order and with ids that depend on the data alone."""
+        """A task's docs without the records that are left out (`LoadedData.left_out`).
+
+        Their order and their ids depend on the data alone, so that `--limit`, ranks and later runs
+        agree. A doc has `id`, `video`, `video_path` if it shows one, and what `prompt` reads.
+        """
         raise NotImplementedError
 
     def media_job(self, doc: Doc) -> MediaJob | None:  # noqa: ARG002
-        """The media to make before the model is loaded; None where the doc needs none."""
+        """The media to make for a doc before the model is loaded; None if it needs none."""
         return None
 
     def data_notes(self, release: Any) -> list[str]:  # noqa: ARG002
@@ -387,10 +392,10 @@ class Benchmark:
             return DataStatus(place, problem=str(error))
 
     def files(self, source: Path) -> Mapping[str, Path]:
-        """The files of a release that are there: place below the benchmark's folder -> file.
+        """The files of a release, videos included, by their places below the benchmark's folder.
 
         Args:
-            source: a folder, or the data file, as the user has it or as `prepare` left it.
+            source: a folder, or the data file, as released or as `prepare` left it.
 
         Raises:
             TasksError: it is not there, or does not fit.
@@ -404,7 +409,10 @@ class Benchmark:
         return there
 
     def prepare(self, source: Path, root: Path, link: bool) -> str:
-        """Validate `source` and put it under `root`, as copies or links; what to tell the user.
+        """Validate the files of `source` and put them under `root`, as copies or links.
+
+        Returns:
+            Lines for the user: the number of files, then those of `data status`.
 
         Raises:
             TasksError: it is not there, does not fit, or other data is in the way.
@@ -418,14 +426,14 @@ class Benchmark:
         return "\n".join([done, *status.notes, *filter(None, [released_files.listed(status.bad)])])
 
     def tasks_of(self, row: str) -> tuple[str, ...]:
-        """The tasks whose items a row's numbers are of: itself, or those that a group joins."""
+        """The tasks behind a row of numbers: the task of that name, or those that a group joins."""
         joined = next((one.tasks for one in self.joint_metrics if one.group == row), ())
         return (row,) if row in self.tasks else joined
 
     # --- prompts and the judge ------------------------------------------------------------------
 
     def prompts(self, names: Sequence[str]) -> Mapping[str, Prompt]:  # noqa: ARG002
-        """The prompt files that these tasks use, by what they are for.
+        """The prompt files that these tasks use, by a name for each use.
 
         Raises:
             PromptError: the user's file does not fit.
@@ -433,18 +441,18 @@ class Benchmark:
         return {}
 
     def criteria(self) -> Sequence[Criterion]:
-        """The criteria that its judge is asked now, for the check before a run."""
+        """The criteria that the judge would be asked now, for the check before a run."""
         return ()
 
     def judge_prompt(self) -> Prompt | None:
-        """The judge's prompts in use."""
+        """The prompt file of the judge, ours or the user's; None without one."""
         return None
 
     def configure_judge(self, judge: JudgeConfig) -> JudgeConfig:
-        """The judge as this benchmark needs it, such as with room for long replies.
+        """Return the judge with settings that this benchmark needs, such as longer replies.
 
         Raises:
-            JudgeError: it cannot be a judge here.
+            JudgeError: this judge cannot be used here.
         """
         if self.one_judge and judge.provider in (PANEL, DEBATE):
             raise JudgeError(
@@ -454,18 +462,18 @@ class Benchmark:
         return judge
 
     def describe_judge(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
-        """Facts on the judge for the results, beside its settings and prompt or in their place."""
+        """Further facts about the judge for the results; they replace settings of the same name."""
         return {}
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
-        """The answers in a folder whose verdicts are known before a judge is asked.
+        """Answers with known verdicts in this benchmark's data, to test a judge with.
 
         Args:
-            place: a folder with this benchmark's data, or its data file.
-            whole: all of them are going to be judged, so that `KnownAnswers.tables` can be made.
+            place: a folder with the data, or the data file.
+            whole: True if all answers will be judged, as `KnownAnswers.tables` needs.
 
         Returns:
-            None if the data there hold no such answers.
+            None if the data have no such answers.
 
         Raises:
             TasksError: the data cannot be read.
@@ -473,7 +481,7 @@ class Benchmark:
         return None
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:
-        """Check what else can be checked before a model is built.
+        """Check whatever else can be checked before the model is loaded.
 
         Raises:
             TasksError: what is wrong, and what to do.
@@ -482,9 +490,9 @@ class Benchmark:
     # --- results --------------------------------------------------------------------------------
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Where data and media came from, for the results, and conditions of the numbers.
+        """Facts for the results file, and conditions of the numbers.
 
-        Here: the data, and what each task left out. A benchmark adds its own to both.
+        Here the data, and what each task left out; a benchmark adds its own.
         """
         if ran.loaded is None:
             return {}, []
@@ -505,9 +513,10 @@ class Benchmark:
         return {"data": about, "left_out": left_out}, conditions
 
     def board(self) -> Mapping[str, Any]:
-        """The layouts of the tables, and the paper's figures (the form: leaderboards/__init__.py).
+        """The layouts of the tables and the paper's figures (form: leaderboards/__init__.py).
 
-        Without layouts in its file: one table with a column for each metric.
+        Default: those in the package's leaderboard.json; without layouts, one table with a column
+        for each metric.
         """
         if "layouts" in (board := leaderboards.stored(self.name)):
             return board
@@ -526,7 +535,7 @@ class Benchmark:
         return layouts.tables(self.board(), self.table_rows(rows))
 
     def table_rows(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
-        """The rows with what else `board`'s layouts name: numbers that follow from several rows."""
+        """Add to the rows the numbers that `board` needs and that follow from several rows."""
         return rows
 
     def upgrade_items(
@@ -535,7 +544,9 @@ class Benchmark:
         *,
         judged: bool,  # noqa: ARG002 - whether a judge was named for them
     ) -> Items:
-        """A run's saved items before they are scored again, as with a reference that came later.
+        """Change a saved run's items before they are scored again.
+
+        For items of an earlier version, and for references that came later.
 
         Raises:
             DataError: an item lacks what the tasks write.
@@ -543,18 +554,18 @@ class Benchmark:
         return items
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
-        """Lines about a model's saved runs together; an item has `id` and `status` here."""
+        """Lines about one model's saved runs together; items have only `id` and `status` here."""
         return ()
 
 
 def option_set(variable: str) -> list[Condition]:
-    """The condition that the user set a variable of the settings; [] if it is not set."""
+    """The condition that a setting differs from its default; [] if it does not."""
     line = settings.told(variable)
     return [Condition(Kind.OPTION, line)] if line else []
 
 
 def split(metric: Metric[S], by: str, values: Iterable[str], prefix: str = "") -> list[Metric[S]]:
-    """A metric of the items with each value of a field; NAME_PREFIXVALUE."""
+    """Copies of a metric for the items with each value of a field, named NAME_PREFIXVALUE."""
     inner = metric.include or (lambda _: True)
 
     def part(value: str) -> Metric[S]:

@@ -232,7 +232,7 @@ def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
 
 
 def cut(doc: Doc) -> MediaJob | None:
-    """The clip of a doc, or its frames; None with dialogue alone (Benchmark.cut)."""
+    """The clip of a doc, or its frames; None with dialogue alone (Benchmark.media_job)."""
     if not doc["video_path"]:
         return None
     window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])

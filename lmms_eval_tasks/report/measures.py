@@ -69,7 +69,7 @@ class Quantity:
     compute: Callable[[Sequence[Asked]], Json]  # of items that it takes; None where there is none
     takes: Callable[[Asked], bool]
     is_share: bool  # lies in 0..1
-    units: Callable[[Sequence[Asked]], Units] | None = None  # as Metric.units
+    units: Callable[[Sequence[Asked]], Units] | None = None  # as Metric.per_unit
     has_interval: bool = True  # in the results
 
     @property

@@ -254,7 +254,7 @@ def _scored(
 
 def _judged_text(task: Task, item: Item) -> str:
     """The text that a saved item's verdicts are on; "" if it was put to no judge."""
-    # Of the two names that tasks give it; a field that is not in `blank` is the doc's.
+    # Of the two names that tasks give it; a field that is not in `failed_item` is the doc's.
     names = (name for name in ("candidate", "answer") if name in task.failed_item)
     return str(item.get(next(names, "")) or "")
 

@@ -33,7 +33,7 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
 
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
-    """Items with what is scored of several at once (`Task.together`), in their order."""
+    """Items with what is scored of several at once (`Task.score_jointly`), in their order."""
     if task.score_jointly is None:
         return items
     wanted: list[tuple[str, Scoring[Mapping[str, object]]]] = []
@@ -109,7 +109,7 @@ def spread(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, Js
 
 
 def _short(item: Item, needs: Sequence[str]) -> JsonObject:
-    """The fields that a metric needs (`Metric.shown`)."""
+    """The fields that a metric needs (`Metric.host_fields`)."""
     short: JsonObject = {}
     for need in needs:
         *path, last = need.split(".")
