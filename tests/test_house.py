@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,6 +188,31 @@ def test_no_file_of_others_is_run_or_unpacked() -> None:
         (base,) = [ast.unparse(base) for kind in kinds for base in kind.bases] or [loader]
         assert base in SAFE_LOADERS, (file, loader)
     assert loaders
+
+
+def test_a_class_name_is_one_thing() -> None:
+    """So that it can be searched for: in the whole package, aliases of types apart."""
+    names = [
+        node.name
+        for file in modules().values()
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert [name for name, number in Counter(names).items() if number > 1] == []
+
+
+def test_signatures_say_types() -> None:
+    """`Any` stands where nothing else can: at most 100 times in 2,600 functions (it was 909)."""
+    found = 0
+    for file in modules().values():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                every += [one for one in (node.args.vararg, node.args.kwarg) if one is not None]
+                said = [*(one.annotation for one in every), node.returns]
+                names = (one for own in said if own is not None for one in ast.walk(own))
+                found += sum(isinstance(one, ast.Name) and one.id == "Any" for one in names)
+    assert 0 < found <= 100
 
 
 if __name__ == "__main__":
