@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from lmms_eval_tasks import context, registry
 from lmms_eval_tasks.benchmark import Part
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 
 BLOCK, BYTES = 16, 4  # tokens in a block; bytes in a token
 TASK = "maia_vsv"
@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--video-tokens", type=int, default=4096, help="of one video")
     told = parser.parse_args()
-    docs = before.docs(registry.load("maia"), TASK)
+    docs = prepare.docs(registry.load("maia"), TASK)
     prompt = registry.of(TASK).tasks[TASK].prompt
     ours = [blocks(doc["video_path"], prompt(doc), told.video_tokens) for doc in docs]
     videos = [doc["video_path"] for doc in docs]

@@ -96,11 +96,13 @@ def write_runs(out: Path) -> None:
 
 def make(out: Path) -> None:
     """The page, and what it took."""
-    from lmms_eval_tasks.report import run_page, sides
+    from lmms_eval_tasks.report import compared_runs, run_page
 
     started = time.perf_counter()
     page = out / "report.html"
-    page.write_text(run_page.html(sides.read([out / name for name in RUNS])), encoding="utf-8")
+    page.write_text(
+        run_page.html(compared_runs.read([out / name for name in RUNS])), encoding="utf-8"
+    )
     seconds = time.perf_counter() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     size = page.stat().st_size / 1e6

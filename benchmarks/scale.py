@@ -32,7 +32,7 @@ import slow_endpoint
 
 from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.benchmark import Benchmark, LoadedData
-from lmms_eval_tasks.runs import after, before, estimate, given, scoring
+from lmms_eval_tasks.runs import estimate, finish, messages, prepare, scoring
 from lmms_eval_tasks.utils import saved_runs
 
 BIN = Path(sys.executable).parent
@@ -97,14 +97,14 @@ class Work:
 
     def read(self) -> int:
         """From the data file to docs; their number."""
-        self.docs = {name: before.docs(self.benchmark, name) for name in self.tasks}
+        self.docs = {name: prepare.docs(self.benchmark, name) for name in self.tasks}
         return sum(map(len, self.docs.values()))
 
     def prompts(self) -> None:
         """The text of every prompt."""
         for name, own in self.docs.items():
             for doc in own:
-                given.text_of(self.benchmark.tasks[name].prompt(doc))
+                messages.text_of(self.benchmark.tasks[name].prompt(doc))
 
     def score(self) -> None:
         """What the host keeps of every reply, and the sample files."""
@@ -135,7 +135,7 @@ class Work:
             items = saved_runs.saved_items(saved_runs.read(self._file(name)))
             row[name] = {"failed,none": scoring.Carried(0, items)}
         results = {"config": {"model": "m", "model_args": ""}, "model_name": "m", "results": row}
-        after.annotate(results, self.tasks)
+        finish.annotate(results, self.tasks)
         file = self.out / "20260101_000000_results.json"
         file.write_text(json.dumps(results), encoding="utf-8")
 
@@ -151,7 +151,7 @@ PHASES: dict[str, tuple[Callable[[Work], int | None], ...]] = {
 def phase(name: str, benchmark: str, out: Path) -> None:
     """One phase, in a process of its own: prints what its last step took, and gave."""
     work, found = Work(benchmark, out), None
-    with patch.object(before, "look", look):
+    with patch.object(prepare, "load", look):
         for step in PHASES[name]:
             started = time.process_time()
             found = step(work)

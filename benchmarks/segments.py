@@ -144,7 +144,7 @@ def modes(source: Path, start: float, length: float) -> bool:
     """
     from lmms_eval_tasks.maverix import tasks
     from lmms_eval_tasks.maverix.labels import LETTERS, MODES
-    from lmms_eval_tasks.runs import given
+    from lmms_eval_tasks.runs import messages
 
     decodings: list[object] = []
     work = worker.call
@@ -169,8 +169,8 @@ def modes(source: Path, start: float, length: float) -> bool:
             begin = time.perf_counter()
             asked = {**doc, "mode": mode}
             parts = tasks.choice_prompt(asked)
-            content = given.messages_of(parts)[0]["content"]
-            visuals = given.visuals_of(parts)
+            content = messages.messages_of(parts)[0]["content"]
+            visuals = messages.visuals_of(parts)
             spent[mode] = time.perf_counter() - begin
             handed[mode] = [part["url"] for part in content if part["type"] != "text"], visuals
         made = tasks.media_of(doc)

@@ -20,8 +20,8 @@ from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.benchmark import Items, TableRow
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.notify import UNSEEN
-from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.runs import after, scoring
+from lmms_eval_tasks.report import aggregation
+from lmms_eval_tasks.runs import finish, scoring
 from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 
 Test = Callable[..., None]
@@ -105,11 +105,11 @@ def annotated(
 ) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
     rows = {
-        name: {"failed,none": scoring.Carried(measures.count_failed(own), own)}
+        name: {"failed,none": scoring.Carried(aggregation.count_failed(own), own)}
         for name, own in (items or {}).items()
     }
     results: dict[str, Any] = {"results": rows}
-    after.annotate(results, tasks)
+    finish.annotate(results, tasks)
     section: dict[str, Any] = results["lmms_eval_tasks"][benchmark]
     assert json.loads(json.dumps(section)) == section
     return section

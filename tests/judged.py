@@ -12,7 +12,7 @@ from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.judges import Judge, Verdict, run
 from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.local_endpoint import Fault, LocalEndpoint
 
@@ -28,7 +28,7 @@ def at(
 ) -> Iterator[tuple[Judge, LocalEndpoint, run.JudgeSession]]:
     """A benchmark's judge at an endpoint, in a run of its own."""
     with LocalEndpoint(script) as endpoint, run.use(run.JudgeSession(JudgeLimits())) as current:
-        config = before.judge_config(benchmark, f"m@{endpoint.url}", {})
+        config = prepare.judge_config(benchmark, f"m@{endpoint.url}", {})
         yield judges.make(replace(config, retries=0)), endpoint, current
 
 

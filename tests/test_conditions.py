@@ -26,7 +26,7 @@ from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.report import invalid
-from lmms_eval_tasks.runs import after, screen
+from lmms_eval_tasks.runs import finish, screen
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.conditions import (
     FACTS,
@@ -106,7 +106,7 @@ def run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
         task, items = saved_runs.read(file).task, [line["failed"] for line in lines]
         problems |= invalid.of_items(task, items)
         numbers[task] = {"pair_acc": 0.5} if task == VSV else {"judge_acc": None}
-        found += after.of_items(benchmark.tasks[task], items)
+        found += finish.of_items(benchmark.tasks[task], items)
     found += [Condition(Kind.INVALID, why, (task,)) for task, why in problems.items()]
     found.append(Condition(Kind.READING, "maia_vsv: 8 of 40 replies were not read", (VSV,)))
     found.append(Condition(Kind.UNJUDGED, "8 of 40 replies have no verdict of a judge", (OPEN,)))

@@ -16,7 +16,7 @@ import pytest
 import scale
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.metrics import stats
 from tests.checks import table
 from tests.golden.command import tasks_command
@@ -73,7 +73,7 @@ def test_twice_the_items_are_twice_the_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of Python: what compiled code does in one line counts as one."""
-    monkeypatch.setattr(before, "look", scale.look)
+    monkeypatch.setattr(prepare, "look", scale.look)
     monkeypatch.setattr(stats, "GROUPS", 2)  # left out in turn: up to 50, as many as videos
     monkeypatch.setenv(settings.JUDGE, "none")
     counts: dict[str, list[int]] = {}

@@ -15,7 +15,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import script as host_script
 from lmms_eval_tasks.maia.settings import STILL_CLIP
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.checks import table
 from tests.conftest import REPOSITORY
 
@@ -99,12 +99,12 @@ def test_frames_of_a_video_that_does_not_exist(
 ) -> None:
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.JUDGE, "none")
-    known = str(before.checked(registry.load("maia"), ["maia_vsv"]).found.release.videos[0].video)
+    known = str(prepare.checked(registry.load("maia"), ["maia_vsv"]).loaded.release.videos[0].video)
     monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
-    before.check(["maia_vsv"])
+    prepare.check(["maia_vsv"])
     monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")
     with pytest.raises(TasksError, match=f"no videos of these tasks: {known}x"):
-        before.check(["maia_vsv"])
+        prepare.check(["maia_vsv"])
 
 
 def test_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

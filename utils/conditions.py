@@ -1,7 +1,7 @@
 """Conditions of a run's numbers: one record, made once a run and read by every writer.
 
 A condition is a line that has to travel with a number: INVALID and why, part of the data, another
-judge than the paper's, left-out videos, frames that arrived, versions. `runs/after.py` writes the
+judge than the paper's, left-out videos, frames that arrived, versions. `runs/finish.py` writes the
 record into the results file, section of the benchmark, `conditions`. Screens, tables, exports and
 pages print it; a condition that a writer drops fails tests/test_conditions.py.
 """

@@ -15,7 +15,7 @@ from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.notify import say, table_console
 from lmms_eval_tasks.report import invalid
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
 
@@ -51,7 +51,7 @@ def agreement_command(
     """Put answers to a judge whose right verdicts are known: how often does it give these?"""
     from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.verdict import NONE
-    from lmms_eval_tasks.runs import before, known_answers
+    from lmms_eval_tasks.runs import known_answers, prepare
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     whose, count = registry.named(benchmark), _count(items)
@@ -61,7 +61,7 @@ def agreement_command(
         check_output(output)
     known, title = _known_answers(whose, source, whole=count is None)
     with run.use(run.from_settings(progress=not dry_run)) as current:
-        config = before.judge_config(whose, env=environment(dry_run) if dry_run else None)
+        config = prepare.judge_config(whose, env=environment(dry_run) if dry_run else None)
         if config.provider == NONE:
             raise JudgeError("none gives no verdicts: name a judge with --judge")
         print("\n".join(known.source))
@@ -80,8 +80,8 @@ def agreement_command(
             prices = f"cost: {current.prices.origin}; replies in the cache are free"
             print("\n".join([summary, f"assumed: {ASSUMED}; no repairs", *cost.notes, prices]))
             return
-        before.check_judge(whose)
-        say(announcement(config, before.judge_prompt(whose)))
+        prepare.check_judge(whose)
+        say(announcement(config, prepare.judge_prompt(whose)))
         say(summary)
         current.progress.expect(len(requests) - len(answers))  # ordered_map: 1 for each
         name = f"{benchmark}_agreement"
@@ -90,7 +90,7 @@ def agreement_command(
         usage = current.ledger.as_dicts()
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
-        check |= {"judge": config.label, "setup": before.setup(whose, config)}
+        check |= {"judge": config.label, "setup": prepare.setup(whose, config)}
         more: dict[str, object] = {"answers": _answers(answers, judged)}
         if count is None and known.tables:
             tables, more = known.tables(judged, bool(problems))
@@ -100,7 +100,7 @@ def agreement_command(
         _keep(benchmark, check, judged)
         if output is not None:
             about = {"benchmark": benchmark, "source": list(known.source), "check": check}
-            described = {"judge": before.describe_judge(whose), "usage": usage}
+            described = {"judge": prepare.describe_judge(whose), "usage": usage}
             write_json(output, {**about, **more, **described, "invalid": problems})
         invalid.stop(problems)
 

@@ -21,7 +21,7 @@ from lmms_eval_tasks.commands import (
 )
 from lmms_eval_tasks.errors import DataError, TasksError, about_file
 from lmms_eval_tasks.notify import say, table_console
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
 
 app = typer.Typer(

@@ -14,7 +14,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.command_options import ForceSimple, ModelArgs, environment, with_settings
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.notify import table_console
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 
 cache_app = typer.Typer(help="Export and load the judges' replies.", no_args_is_help=True)
 Folder = Annotated[
@@ -37,7 +37,7 @@ def estimate_command(
 ) -> None:
     """Say before a run how much it generates and judges, what that costs and how long it takes."""
     from lmms_eval_tasks.judges import costs, run
-    from lmms_eval_tasks.runs import before, estimate
+    from lmms_eval_tasks.runs import estimate, prepare
 
     chosen = registry.selected([name.strip() for name in tasks.split(",") if name.strip()])
     if rate is not None and rate <= 0:
@@ -46,7 +46,7 @@ def estimate_command(
     for task in chosen:
         benchmark = registry.of(task)
         asks, env = benchmark.tasks[task].judgements, environment(dry_run=True)
-        config = before.judge_config(benchmark, env=env) if asks else None
+        config = prepare.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()
     show(table_console(), estimate.table(found, rate or assumed))

@@ -62,13 +62,13 @@ def _add(benchmark: str) -> None:
         if engine and not (plan or slurm):
             raise TasksError("--engine is for --plan: add it, or leave --engine out")
         if plan or slurm:
-            from lmms_eval_tasks.runs import planned
+            from lmms_eval_tasks.runs import reproduce
 
-            print("\n".join(planned.lines(benchmark, slurm=slurm, engine=engine)))
+            print("\n".join(reproduce.lines(benchmark, slurm=slurm, engine=engine)))
         elif form in ("eee", "hf"):
-            from lmms_eval_tasks.report.exchange import sent
+            from lmms_eval_tasks.report.exchange import export
 
-            sent.write(benchmark, runs or [], form, output or Path(form), force=force)
+            export.write(benchmark, runs or [], form, output or Path(form), force=force)
         else:
             from lmms_eval_tasks.report import board
 

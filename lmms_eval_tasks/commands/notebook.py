@@ -17,9 +17,9 @@ from lmms_eval_tasks import context, judges, registry, sample
 from lmms_eval_tasks.benchmark import Doc
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.asking import Asker
-from lmms_eval_tasks.report import exports, sides
-from lmms_eval_tasks.report.sides import Side
-from lmms_eval_tasks.runs import before, scoring
+from lmms_eval_tasks.report import compared_runs, exports
+from lmms_eval_tasks.report.compared_runs import Side
+from lmms_eval_tasks.runs import prepare, scoring
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import JsonObject
 
@@ -55,7 +55,7 @@ def read_run(*paths: str | Path) -> RunFrames:
     import pandas
 
     with context.begun():
-        found = sides.read([Path(one) for one in paths])
+        found = compared_runs.read([Path(one) for one in paths])
         numbers = [
             {**row, "conditions": "; ".join(row["conditions"])} for row in exports.rows(found)
         ]
@@ -63,7 +63,7 @@ def read_run(*paths: str | Path) -> RunFrames:
             {
                 "run": side.label,
                 "model": side.model,
-                "command": next(filter(None, map(sides.command, side.results)), ""),
+                "command": next(filter(None, map(compared_runs.command, side.results)), ""),
                 "folder": str(next(iter(side.runs.values())).file.parent),
             }
             for side in found
@@ -104,7 +104,7 @@ def load_docs(task: str) -> list[Doc]:
     benchmark = registry.of(_known(task))
     with context.begun():
         sample.ready()
-        return before.docs(benchmark, task)
+        return prepare.docs(benchmark, task)
 
 
 def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> JsonObject:
@@ -123,7 +123,7 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
     benchmark = registry.of(_known(task))
     own = benchmark.tasks[task]
     with context.begun():
-        asker = Asker(judges.make(before.judge_config(benchmark, judge)))
+        asker = Asker(judges.make(prepare.judge_config(benchmark, judge)))
         return scoring.scored(own, own.log_entry(doc), reply, asker)
 
 

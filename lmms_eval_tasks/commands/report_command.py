@@ -11,7 +11,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.command_options import with_settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.notify import table_console
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_text
 
@@ -40,7 +40,7 @@ def report_command(
     ] = None,
 ) -> None:
     """Show saved runs (`--log_samples`) beside each other, beside the paper, and item by item."""
-    from lmms_eval_tasks.report import exports, run_page, sides
+    from lmms_eval_tasks.report import compared_runs, exports, run_page
     from lmms_eval_tasks.report.exchange import inspect_logs
 
     if media is not None and form != "html":
@@ -49,17 +49,17 @@ def report_command(
     if form == "inspect":
         inspect_logs.check()
         check_folder(page, "--output")
-        logs = inspect_logs.write(sides.read(runs), page)
+        logs = inspect_logs.write(compared_runs.read(runs), page)
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
         return
     if form == "text" and output is None:
-        found = sides.read(runs)
+        found = compared_runs.read(runs)
         show(table_console(), [*exports.tables(list(exports.rows(found))), *exports.notes(found)])
         return
     if form not in ("text", "json"):
         extras.require("report", f"--format {form}")
     check_output(page)
-    found = sides.read(runs)
+    found = compared_runs.read(runs)
     if form == "html":
         text = run_page.html(found, media, page)
     else:

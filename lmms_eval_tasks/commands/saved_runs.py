@@ -12,7 +12,7 @@ import typer
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.command_options import LIMITS, with_settings
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
 from lmms_eval_tasks.utils import saved_runs as saved_files
 
@@ -48,7 +48,7 @@ def judge_command(
         raise TasksError("either --batch writes a file or --batch-results reads one, not both")
     saved = _read(logs)
     spec = settings.text(settings.JUDGE)
-    spec = spec or before.judge_config(registry.load(saved[0][0]), env=os.environ).model
+    spec = spec or prepare.judge_config(registry.load(saved[0][0]), env=os.environ).model
     if save is None:
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent

@@ -23,7 +23,7 @@ from lmms_eval_tasks.host.requests import endpoints
 from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.models.plan import FRAMES, whole
-from lmms_eval_tasks.runs import before, given, media
+from lmms_eval_tasks.runs import media, messages, prepare
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 SAMPLED = 5  # docs of a task whose media are encoded, from all over it and of different videos
@@ -90,7 +90,7 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
                 found = benchmark.load(names, videos=False)
             asked += [(benchmark, found, name) for name in names]
         if model is not None:
-            before.go_by_plan(model, [before.needs_of(*one) for one in asked])
+            prepare.go_by_plan(model, [prepare.needs_of(*one) for one in asked])
         return list(lines(asked, limit))
 
 
@@ -218,8 +218,8 @@ class _Chat:
     def __call__(self, parts: Sequence[Part]) -> Sent:
         from lmms_eval.protocol import ChatMessages
 
-        messages = ChatMessages(messages=given.messages_of(parts))
-        made = getattr(messages, self._form)(dict(self._frames), **self._more)
+        chat = ChatMessages(messages=messages.messages_of(parts))
+        made = getattr(chat, self._form)(dict(self._frames), **self._more)
         return Sent(len(json.dumps(made)))
 
 
@@ -234,8 +234,8 @@ class _Simple:
         self._frames = _frames(model)
 
     def __call__(self, parts: Sequence[Part]) -> Sent:
-        sent = len(json.dumps(given.text_of(parts)))
-        for visual in given.visuals_of(parts):
+        sent = len(json.dumps(messages.text_of(parts)))
+        for visual in messages.visuals_of(parts):
             kind = Path(visual).suffix if isinstance(visual, str) else ""
             if kind == ".wav":
                 sent += len(self._class.encode_audio_file(self._self, visual)[0])
@@ -249,7 +249,7 @@ class _Simple:
 def _gemini(parts: Sequence[Part]) -> Sent:
     """A video is a file that is uploaded; sound and pictures stand in the request."""
     request, file = 0.0, 0.0
-    for content in given.messages_of(parts)[0]["content"]:
+    for content in messages.messages_of(parts)[0]["content"]:
         kind, held = content["type"], content.get("url", content.get("text"))
         if kind == "text":
             request += len(held.encode())

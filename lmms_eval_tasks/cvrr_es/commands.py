@@ -23,7 +23,7 @@ from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.media.sources import bad_items, stop
 from lmms_eval_tasks.notify import say, table_console
 from lmms_eval_tasks.report import invalid
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind
 from lmms_eval_tasks.utils.json_files import check_output, write_json, write_lines, write_text

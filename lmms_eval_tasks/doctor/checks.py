@@ -1,6 +1,6 @@
 """What would stop or spoil a run of tasks, looked for in a minute before it: the command `doctor`.
 
-Where a run checks something itself, this is the same check (before.py), so that both say the same.
+Where a run makes the same check (runs/prepare.py), it is called here, so that both say the same.
 A run ends at the first error; here what one check finds stops no other. Beside these stands what a
 run meets only later: frames that cannot be decoded, a full disk, a judge that gives no verdict.
 """
@@ -24,7 +24,7 @@ from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI
 from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.models import plan
-from lmms_eval_tasks.runs import before, estimate, media
+from lmms_eval_tasks.runs import estimate, media, prepare
 from lmms_eval_tasks.utils.released_files import listed
 
 TRIAL = 3  # clips of a benchmark that are made to see whether that works and how large they are
@@ -162,16 +162,16 @@ class Examination:
         yield Finding("ok", f"{len(tasks)} of {own}")
 
     def _extras(self) -> Findings:
-        before.check_extras(self._chosen)
+        prepare.check_extras(self._chosen)
         yield from ()
 
     def _frames(self) -> Findings:
-        before.check_frames(self._chosen)
+        prepare.check_frames(self._chosen)
         yield from ()
 
     def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         try:
-            found = self._found[benchmark.name] = before.load(benchmark, names)
+            found = self._found[benchmark.name] = prepare.load(benchmark, names)
         except DataError as error:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
             ways = [f"{one.option} {one.metavar}".strip() for one in named]
@@ -197,7 +197,7 @@ class Examination:
 
     def _of_model(self) -> Iterable[Finding]:
         assert self._model
-        return self._model([before.needs_of(*one) for one in self._asked()])
+        return self._model([prepare.needs_of(*one) for one in self._asked()])
 
     def _asked(self) -> list[Asked]:
         there = [(one, self._found.get(one.name), names) for one, names in self._chosen]
@@ -252,8 +252,8 @@ class Examination:
     # --- the judge ------------------------------------------------------------------------------
 
     def _judge(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
-        before.check_judge(benchmark)
-        config, named = before.judge_config(benchmark), settings.text(settings.JUDGE)
+        prepare.check_judge(benchmark)
+        config, named = prepare.judge_config(benchmark), settings.text(settings.JUDGE)
         models = {one.label: one for one in config.endpoints if one.provider == OPENAI}
         if config.provider == NONE:
             yield Finding("ok", "none: answers are kept, to be judged later")

@@ -10,7 +10,7 @@ import typer
 from lmms_eval_tasks.command_options import LIMITS, environment, with_settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.notify import table_console
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 
 haven_app = typer.Typer(
     help="HAVEN's records: made of your own videos, shown.", no_args_is_help=True

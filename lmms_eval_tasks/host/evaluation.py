@@ -22,7 +22,7 @@ from lmms_eval_tasks.host import model_class, needs
 from lmms_eval_tasks.host.requests import endpoints, replies
 from lmms_eval_tasks.models.host_types import Arguments, Function, Results
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.runs import after, before, judging
+from lmms_eval_tasks.runs import finish, judging, prepare
 from lmms_eval_tasks.utils import interrupts
 
 # A run puts back what it changes in other modules, which two at a time would mix up.
@@ -69,10 +69,10 @@ def evaluated(
         known = stack.enter_context(replies.kept(given, tasks))
         results: Results | None = evaluate(*bound.args, **bound.kwargs)
         if results is not None:  # on rank 0, which has all items
-            after.score_together(results, tasks)
+            finish.score_together(results, tasks)
         work = judged.end()
         if results is not None:
-            after.annotate(results, tasks, work, known.lengths, known.conditions)
+            finish.annotate(results, tasks, work, known.lengths, known.conditions)
             results["lmms_eval_tasks"]["answered"] = dataclasses.asdict(known.answered)
     return results
 
@@ -91,10 +91,10 @@ def _check(given: Arguments, tasks: Sequence[str]) -> None:
             f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
         )
     sample.ready()
-    before.check(tasks)
-    for line in (*model_class.prepare(given), *model_class.advice(given)):
+    prepare.check(tasks)
+    for line in (*model_class.set_up(given), *model_class.advice(given)):
         say(line)
-    before.make_media(tasks, given.get("limit"))
+    prepare.make_media(tasks, given.get("limit"))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from lmms_eval_tasks.host import positions
 from lmms_eval_tasks.models import capability_pages, model_capabilities
 from lmms_eval_tasks.models.host_types import Arguments
 from lmms_eval_tasks.models.plan import MediaNeeds
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import local_models
 
@@ -73,7 +73,7 @@ def _some_video() -> bytes:
     return written.getvalue()
 
 
-def prepare(run: Arguments) -> list[str]:
+def set_up(run: Arguments) -> list[str]:
     """Put what was decided for the class into a run's arguments, and see whether it can be built.
 
     Returns:
@@ -138,7 +138,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     if (model := context.current().model) is None:
         named(run)  # says why
         return
-    plan = before.go_by_plan(model, needs)
+    plan = prepare.go_by_plan(model, needs)
     model = context.current().model or model  # whose class may be another one now
     who, taken = (
         f"{model.name} ({model.interface})",
@@ -154,7 +154,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     found = built(model)
     yield from _key(found, model)
     yield from _checkpoint(model)
-    yield from (Finding("ok", line) for line in prepare(dict(run)))
+    yield from (Finding("ok", line) for line in set_up(dict(run)))
     yield from (Finding("warning", line) for line in advice(run))
 
 

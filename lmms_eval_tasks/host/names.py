@@ -23,7 +23,7 @@ from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.runs import before, given, scoring
+from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
 
         needs.met()  # says it where nothing of ours came before
         sample.ready()
-        docs = list(context.by_rank(before.docs(_of(task)[0], task)))
+        docs = list(context.by_rank(prepare.docs(_of(task)[0], task)))
         columns = {name: [doc.get(name) for doc in docs] for name in (docs[0] if docs else ())}
         # Its fingerprint, by which nothing is looked up here, is a hash of all rows: four fifths
         # of the time.
@@ -100,19 +100,19 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
     """For simple models: the request's text."""
-    return given.text_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
+    return messages.text_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
 
 
 def doc_to_visual(doc: Doc) -> list[object]:
     """For simple models: pictures, files and sound in order."""
     delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
-    return given.visuals_of(_of(doc["task"])[1].prompt(doc))
+    return messages.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
     """For chat models: one user turn, its parts in order."""
     delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
-    return given.messages_of(_of(doc["task"])[1].prompt(doc))
+    return messages.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
 # --- what the reply is worth --------------------------------------------------------------------
@@ -137,7 +137,7 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
 @lru_cache(maxsize=len(registry.NAMES))
 def _judge(run: judge_run.JudgeSession, benchmark: Benchmark) -> Judge:  # noqa: ARG001
     """Looked up once in a run: a file or a setting that changes meanwhile must not change it."""
-    return usable(lambda: before.judge_config(benchmark))
+    return usable(lambda: prepare.judge_config(benchmark))
 
 
 def _handed(task: Task, doc: Doc) -> JsonObject:

@@ -295,11 +295,11 @@ def _show(results: Results, printed: Sequence[str], output_path: str | None) -> 
 
 def _report(results: Path) -> Path | None:
     """Write the page of a run beside its results; nothing of the run is lost if that fails."""
-    from lmms_eval_tasks.report import run_page, sides
+    from lmms_eval_tasks.report import compared_runs, run_page
 
     page = results.with_name(results.name.replace("_results.json", "_report.html"))
     try:
-        write_text(page, run_page.html(sides.read([results])))
+        write_text(page, run_page.html(compared_runs.read([results])))
     except Exception as error:
         say(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
         return None

@@ -9,7 +9,7 @@ import typer
 
 from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.notify import table_console
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 
 PAPER_MODEL = "gpt-4.1"  # paper, 3.2
 

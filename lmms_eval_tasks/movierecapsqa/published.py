@@ -30,7 +30,7 @@ from lmms_eval_tasks.media.sources import bad_items, check, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.tables import layouts
 from lmms_eval_tasks.tables.paper_tables import by_row, fixed
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
@@ -154,7 +154,7 @@ def _tables(
     by: dict[str, list[RecapItem]] = {}
     for one, item in zip(found.answers, answered, strict=True):
         by.setdefault(one.by, []).append(item)
-    numbers = {one: measures.numbers(task, own) for one, own in by.items()}
+    numbers = {one: aggregation.numbers(task, own) for one, own in by.items()}
     made = [TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()]
     shown = layouts.tables(leaderboards.stored("movierecapsqa"), made)
     by_dimension = {one: rows(found.answers, answered, one) for one in DIMENSIONS}

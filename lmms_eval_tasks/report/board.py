@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import OurNumber
-from lmms_eval_tasks.report import drawn, sides
+from lmms_eval_tasks.report import charts, compared_runs
 from lmms_eval_tasks.report.pages import filled
 from lmms_eval_tasks.report.paper_rows import Board, BoardRow, Own, boards, called
-from lmms_eval_tasks.tables import cells, fold
+from lmms_eval_tasks.tables import escaping, terminal_tables
 from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
     NONE,
@@ -148,14 +148,16 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
             continue
         names, columns, lines = _grid(board)
         frame = pandas.DataFrame(
-            [[*map(cells.markdown, one.names), *one.texts] for one in lines],
-            columns=[*names, *map(cells.markdown, columns)],
+            [[*map(escaping.markdown, one.names), *one.texts] for one in lines],
+            columns=[*names, *map(escaping.markdown, columns)],
         )
         aligned = ["left"] * len(names) + ["right"] * len(columns)
         table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
         parts += [table, *board.notes]
     shown = {
-        cells.markdown(label): tuple(one._replace(text=cells.markdown(one.text)) for one in own)
+        escaping.markdown(label): tuple(
+            one._replace(text=escaping.markdown(one.text)) for one in own
+        )
         for label, own in conditions.items()
     }
     told = "\n".join(_told(made, shown))
@@ -204,7 +206,7 @@ def _json(made: Sequence[Board], conditions: Conditions) -> str:
 
 def _csv(made: Sequence[Board], conditions: Conditions) -> str:
     rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(made, conditions))
-    return str(cells.frame(rows).to_csv(index=False))
+    return str(escaping.frame(rows).to_csv(index=False))
 
 
 # --- as a page ------------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def _picture(board: Board) -> str:
     whole = [p for p in kept if any(isinstance(one, OurNumber) and not one.where for one in of[p])]
     panels = {board.columns[p][1]: list(_points(board, p)) for p in whole or kept[:1]}
     names = [_name(line) for line in board.lines]
-    return drawn.ranked(panels, names, f"{board.title}: {board.caption}") if panels else ""
+    return charts.ranked(panels, names, f"{board.title}: {board.caption}") if panels else ""
 
 
 def _points(board: Board, place: int) -> Iterator[JsonObject]:
@@ -290,7 +292,7 @@ def show(
     file = Path(f"leaderboard_{name}.html") if output is None and form == "html" else output
     if file is not None:
         check_output(file)
-    found = sides.read(runs) if runs else []
+    found = compared_runs.read(runs) if runs else []
     for side in found:
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)
@@ -300,10 +302,10 @@ def show(
     if form != "text":
         text = FORMS[form](made, conditions)
     elif file is None:
-        fold.show(console, _text(made, conditions))
+        terminal_tables.show(console, _text(made, conditions))
         return
     else:
-        text = fold.as_file(_text(made, conditions))
+        text = terminal_tables.as_file(_text(made, conditions))
     if file is None:
         print(text, end="")
     else:

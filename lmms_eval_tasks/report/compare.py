@@ -11,8 +11,8 @@ from typing import NamedTuple
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Metric, Task
 from lmms_eval_tasks.report import arrivals
-from lmms_eval_tasks.report.measures import Asked, Quantity, cluster, of_join, of_task
-from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.report.aggregation import Asked, Quantity, cluster, of_join, of_task
+from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.stats import Interval

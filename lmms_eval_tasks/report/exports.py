@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks.report import compare
-from lmms_eval_tasks.report.sides import Side, tasks_of
-from lmms_eval_tasks.tables import cells, fold
+from lmms_eval_tasks.report.compared_runs import Side, tasks_of
+from lmms_eval_tasks.tables import escaping, terminal_tables
 from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
     NONE,
@@ -84,7 +84,7 @@ def as_csv(found: Sequence[Row], _: Sequence[str] = ()) -> str:
 
     told = [{**row, "conditions": "; ".join(row["conditions"])} for row in found]
     flat = pandas.json_normalize(told, sep="_")
-    return str(cells.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
+    return str(escaping.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 
 def as_markdown(found: Sequence[Row], told: Sequence[str] = ()) -> str:
@@ -92,10 +92,10 @@ def as_markdown(found: Sequence[Row], told: Sequence[str] = ()) -> str:
     import pandas
 
     headings, body = _wide(found)
-    frame = pandas.DataFrame(body, columns=list(map(cells.markdown, headings)))
+    frame = pandas.DataFrame(body, columns=list(map(escaping.markdown, headings)))
     aligned = ["left", "left", *["right"] * (len(headings) - 2)]
     table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
-    listed = "".join(f"- {cells.markdown(line)}\n" for line in told)
+    listed = "".join(f"- {escaping.markdown(line)}\n" for line in told)
     return f"{table}\n" + (listed and f"\n{listed}")
 
 
@@ -104,10 +104,10 @@ def as_latex(found: Sequence[Row], told: Sequence[str] = ()) -> str:
     import pandas
 
     headings, body = _wide(found)
-    escaped = [list(map(cells.latex, line)) for line in body]
-    frame = pandas.DataFrame(escaped, columns=list(map(cells.latex, headings)))
+    escaped = [list(map(escaping.latex, line)) for line in body]
+    frame = pandas.DataFrame(escaped, columns=list(map(escaping.latex, headings)))
     form = "ll" + "r" * (len(headings) - 2)
-    listed = "".join(f"\\item {cells.latex(line)}\n" for line in told)
+    listed = "".join(f"\\item {escaping.latex(line)}\n" for line in told)
     return (
         "% needs \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
         "\\begin{threeparttable}\n"
@@ -185,7 +185,7 @@ def tables(found: Sequence[Row]) -> Iterator[Table]:
 
 def as_text(found: Sequence[Row], told: Sequence[str] = ()) -> str:
     """The tables of a terminal as a file holds them, and the conditions below them."""
-    return fold.as_file([*tables(found), *told])
+    return terminal_tables.as_file([*tables(found), *told])
 
 
 FORMS: dict[str, Callable[[Sequence[Row], Sequence[str]], str]] = {

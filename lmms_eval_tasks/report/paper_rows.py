@@ -11,7 +11,7 @@ from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError, nearest
 from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell
 from lmms_eval_tasks.report import compare
-from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics.stats import Interval
 

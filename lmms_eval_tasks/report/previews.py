@@ -13,7 +13,7 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Part, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.media.clip_specs import uniform_indices
-from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.report.compared_runs import Side
 
 if TYPE_CHECKING:
     from PIL.Image import Image

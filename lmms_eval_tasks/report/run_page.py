@@ -15,10 +15,10 @@ from typing import NamedTuple
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.judges import report as judge_report
-from lmms_eval_tasks.report import compare, drawn, item_rows, previews
+from lmms_eval_tasks.report import charts, compare, item_table, previews
 from lmms_eval_tasks.report.compare import Comparison
+from lmms_eval_tasks.report.compared_runs import Side, command, tasks_of
 from lmms_eval_tasks.report.pages import filled
-from lmms_eval_tasks.report.sides import Side, command, tasks_of
 from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.utils.conditions import limits
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -70,7 +70,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     ]
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
-    index, chunks = item_rows.made(tasks, sides, places)
+    index, chunks = item_table.made(tasks, sides, places)
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return filled(
         _HERE / "run_page.html",
@@ -78,7 +78,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
         parts=[_part(benchmark, own, sides) for benchmark, own in by_benchmark],
         told=told,
         version=__version__,
-        data={"index": item_rows.packed(index), "media": item_rows.packed(shown)},
+        data={"index": item_table.packed(index), "media": item_table.packed(shown)},
         chunks=chunks,
         items=len(index["id"]),
         styles=[(_HERE / name).read_text(encoding="utf-8") for name in STYLES],
@@ -150,7 +150,7 @@ def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
         and (not place or lines[place - 1].quantity.row != line.quantity.row)
     ]
     main = [line for line in lines if line in own]
-    return drawn.dots(main, f"{benchmark.title}: main numbers") if main else ""
+    return charts.dots(main, f"{benchmark.title}: main numbers") if main else ""
 
 
 def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split]]]:
@@ -161,7 +161,7 @@ def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split
             lines = compare.by_category(task, metric, field, sides)
             by = field.replace("_", " ")
             if len(lines) > 1:
-                picture = drawn.KINDS[kind](lines, f"{name} by {by}")
+                picture = charts.KINDS[kind](lines, f"{name} by {by}")
                 made.append(Split(by, f"{name} by {by}", picture, lines))
         yield name, made
 

@@ -18,7 +18,7 @@ from lmms_eval_tasks.judges.costs import CostEstimate, plan
 from lmms_eval_tasks.judges.prices import counter
 from lmms_eval_tasks.judges.verdict import Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.runs import media
-from lmms_eval_tasks.runs.given import text_of
+from lmms_eval_tasks.runs.messages import text_of
 from lmms_eval_tasks.tables.paper_tables import by_row
 from lmms_eval_tasks.utils.json_files import Json
 

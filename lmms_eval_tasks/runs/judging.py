@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Judging:
         from lmms_eval_tasks.judges import run
 
         for benchmark, _ in registry.chosen(self.names):
-            self._configs.append(before.judge_config(benchmark))
-            say(judges.announcement(self._configs[-1], before.judge_prompt(benchmark)))
+            self._configs.append(prepare.judge_config(benchmark))
+            say(judges.announcement(self._configs[-1], prepare.judge_prompt(benchmark)))
         asked = any(config.endpoints for config in self._configs)
         return run.current().concurrency if asked else 0
 

@@ -14,9 +14,9 @@ from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
-from lmms_eval_tasks.report import invalid, measures
+from lmms_eval_tasks.report import aggregation, invalid
 from lmms_eval_tasks.report.invalid import Lengths
-from lmms_eval_tasks.runs import after, before, scoring
+from lmms_eval_tasks.runs import finish, prepare, scoring
 from lmms_eval_tasks.utils.conditions import (
     OF_JUDGE,
     Condition,
@@ -151,11 +151,11 @@ def rescore_saved(
         JudgeError, PromptError: the judge cannot be used.
     """
     refuse_twice(runs)
-    before.check_extras([(benchmark, [one.task for one in runs if one.task in benchmark.tasks])])
+    prepare.check_extras([(benchmark, [one.task for one in runs if one.task in benchmark.tasks])])
     if judge:
-        before.check_judge(benchmark, judge)
+        prepare.check_judge(benchmark, judge)
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
-    asked = judges.make(before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
+    asked = judges.make(prepare.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: list[Numbers] = []
 
@@ -246,7 +246,7 @@ def _scored(
     else:
         items = scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
     pairs = zip(saved, items, strict=True)
-    otherwise = [str(now["id"]) for before, now in pairs if _is_read_otherwise(before, now)]
+    otherwise = [str(now["id"]) for stored, now in pairs if _is_read_otherwise(stored, now)]
     new = sum(one.count_new for one in made)
     total = sum(len(item.get("verdicts") or {}) for item in items)
     return items, otherwise, (new, total - new)
@@ -279,7 +279,7 @@ def _numbers(
 ) -> Numbers:
     """The numbers of one run, and all that the user should know of them."""
     task, label = benchmark.tasks[run.task], done.label(run.task, run.model)
-    values, details = measures.numbers(task, items), measures.details(task, items)
+    values, details = aggregation.numbers(task, items), aggregation.details(task, items)
     changes = Changes.between(run.saved or {}, values, *counts)
     given, may_fail = statuses(label, items), settings.may_fail()
     done.judged = done.judged or bool(given)
@@ -291,12 +291,12 @@ def _numbers(
         # Numbers that come out as they were are as INVALID as they were.
         why = "; ".join(one.text for one in conditions if one.kind == Kind.INVALID)
     lengths = (run.section(benchmark.name).get("details") or {}).get(run.task, {})
-    anew = {*after.OF_ITEMS, Kind.INVALID, *(OF_JUDGE if judged_anew else ())}
+    anew = {*finish.OF_ITEMS, Kind.INVALID, *(OF_JUDGE if judged_anew else ())}
     known = record(
         [
             *(one for one in conditions if one.kind not in anew),
-            *after.of_items(task, items, Lengths.of(lengths)),
-            *after.reading({run.task: details}),
+            *finish.of_items(task, items, Lengths.of(lengths)),
+            *finish.reading({run.task: details}),
             *(Condition(Kind.NOTE, f"{label}: {note}", (run.task,)) for note in task.notes(items)),
             *([Condition(Kind.INVALID, why, (run.task,))] if why else []),
         ]
@@ -311,7 +311,7 @@ def _joined(
     for join in benchmark.joint_metrics:
         runs = [own[name][0] for name in join.tasks if name in own]
         sides = {run.task: own[run.task][1] for run in runs}
-        if not (values := measures.joined(join, sides)):
+        if not (values := aggregation.joined(join, sides)):
             if sides and join.host_fields:
                 done.apart.setdefault(join.group, []).append(side)
             continue
@@ -322,7 +322,7 @@ def _joined(
             done.notes.append(f"{label}: {values[join.count_name]} questions joined from {names}")
             if model is None:
                 done.notes.append("no results files, so the models could not be compared")
-        details = measures.joined_details(join, benchmark.tasks, sides)
+        details = aggregation.joined_details(join, benchmark.tasks, sides)
         changes = Changes.between(runs[0].saved_groups.get(join.group) or {}, values)
         yield Numbers(join.group, model, values, details, changes, [run.task for run in runs])
 

@@ -17,9 +17,9 @@ from lmms_eval_tasks import judges, registry
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.notify import say, table_console
 from lmms_eval_tasks.report import invalid
-from lmms_eval_tasks.runs import after, before, scoring, screen
+from lmms_eval_tasks.runs import finish, prepare, scoring, screen
 from lmms_eval_tasks.runs.rescore import Numbers, Rescored, rescore_saved
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import saved_runs as saved_files
 from lmms_eval_tasks.utils.conditions import Record, as_dicts, departed, merged, of_judge
 from lmms_eval_tasks.utils.json_files import (
@@ -63,7 +63,7 @@ def score_again(
     for name, own in saved if judge else ():  # all of them before one of them is asked
         benchmark = registry.load(name)
         if any(benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks):
-            before.check_judge(benchmark, judge)
+            prepare.check_judge(benchmark, judge)
     if save is not None:
         check_folder(save, "--save")
     folder = _Folder(save, [one for _, own in saved for one in own]) if save else None
@@ -72,12 +72,12 @@ def score_again(
     for name, own in saved:
         benchmark = registry.load(name)
         if judge:
-            config = before.judge_config(benchmark, judge)
-            say(judges.announcement(config, before.judge_prompt(benchmark)))
+            config = prepare.judge_config(benchmark, judge)
+            say(judges.announcement(config, prepare.judge_prompt(benchmark)))
         take = functools.partial(folder.add, benchmark) if folder else None
         done = rescore_saved(benchmark, own, judge, take=take)
         run.progress.close()
-        described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
+        described = prepare.describe_judge(benchmark, judge) if judge and done.judged else {}
         if described:
             tasks = _judged(benchmark, own)
             found = departed(departures(run.departed()), tasks)
@@ -193,7 +193,7 @@ def _renew(
                 if comma and row[key] != one.values.get(metric, row[key]):
                     row[key] = one.values[metric]
                     row |= {error: "N/A" for error in scoring.errors_of(key) if error in row}
-    after.mark(results)
+    finish.mark(results)
 
 
 # --- as an OpenAI batch, at half the price --------------------------------------------------------
@@ -211,11 +211,11 @@ def _shown_judge(saved: Saved, spec: str) -> str:
     """The name of the OpenAI-compatible judge that a batch is for, without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
-    config = before.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet
+    config = prepare.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
-    return before.shown_judge(config, spec)
+    return prepare.shown_judge(config, spec)
 
 
 def write_batch(saved: Saved, spec: str, path: Path) -> None:

@@ -12,7 +12,7 @@ from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import reply_text
@@ -69,7 +69,7 @@ class Carried(float):
     """A number on its way through the host that carries a task's items.
 
     The host aggregates each metric alone and in no fixed order (docs/design.md). What is computed
-    of whole items is computed once, after it is done (after.py).
+    of whole items is computed once, after it is done (finish.py).
     """
 
     items: Items  # of the task
@@ -130,7 +130,7 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
         return lambda items: metric.compute(aggregate.as_counted(items))
 
     def failed(items: Items) -> Carried:
-        return Carried(measures.count_failed(items), items)
+        return Carried(aggregation.count_failed(items), items)
 
     def side(items: Items) -> Carried:
         return Carried(math.nan, items, task.name)
@@ -159,6 +159,6 @@ def group_number(join: JointMetric, name: str) -> Callable[..., Json]:
         values: Sequence[object], _sizes: object = None, _weight_by_size: object = None
     ) -> Json:
         sides = {value.task: value.items for value in values if isinstance(value, Carried)}
-        return measures.joined(join, sides).get(name)
+        return aggregation.joined(join, sides).get(name)
 
     return aggregate.never_raises(f"{join.group} {name}")(of_group)

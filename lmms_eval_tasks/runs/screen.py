@@ -18,8 +18,8 @@ from lmms_eval_tasks.benchmark import Benchmark, TableRow
 from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report import readings
 from lmms_eval_tasks.report.invalid import Throughput
-from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.tables.paper_tables import NONE, Sure, fixed, number
+from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils.conditions import (
     Condition,
     Kind,

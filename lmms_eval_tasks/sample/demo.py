@@ -29,7 +29,7 @@ from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.runs import before, given
+from lmms_eval_tasks.runs import messages, prepare
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -151,9 +151,9 @@ def models(out: Path, tasks: Sequence[str]) -> list[DemoRun]:
 
 def write_report(out: Path) -> Path:
     """The page of the runs in `out`, the oracle's first."""
-    from lmms_eval_tasks.report import run_page, sides
+    from lmms_eval_tasks.report import compared_runs, run_page
 
-    found = sides.read([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
+    found = compared_runs.read([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
     page = out / "report.html"
     page.write_text(run_page.html(found), encoding="utf-8")
     return page
@@ -172,10 +172,10 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     found = {}
     for name in names:
         benchmark = registry.of(name)
-        for doc in before.docs(benchmark, name) if name in benchmark.tasks else ():
+        for doc in prepare.docs(benchmark, name) if name in benchmark.tasks else ():
             known, parts = fake_replies.known(doc), benchmark.tasks[name].prompt(doc)
-            chat = fake_replies.of_messages(given.messages_of(parts))
-            simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            chat = fake_replies.of_messages(messages.messages_of(parts))
+            simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
             for asked in (chat, simple):
                 found[fake_replies.fingerprint(asked)] = [known.right, *known.drawn]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")

@@ -16,7 +16,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import json_files
 
@@ -136,11 +136,11 @@ def task_of(items: Sequence[Item]) -> str:
 
 def values(items: Sequence[Item]) -> dict[str, Any]:
     """Every number of a task's items."""
-    return measures.numbers(BENCHMARK.tasks[task_of(items)], items)
+    return aggregation.numbers(BENCHMARK.tasks[task_of(items)], items)
 
 
 def details(items: Sequence[Item]) -> dict[str, Any]:
-    found = measures.details(BENCHMARK.tasks[task_of(items)], items)
+    found = aggregation.details(BENCHMARK.tasks[task_of(items)], items)
     assert json.loads(json.dumps(found)) == found
     return found
 

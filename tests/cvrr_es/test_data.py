@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.settings import (
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.checks import annotated, limits_of
 from tests.cvrr_es.release_files import predict, row, write
 from tests.cvrr_es.scored import PART, TIME, write_ratings
@@ -36,11 +36,11 @@ def look(*tasks: str) -> data.Checked:
 
 
 def docs(task: str) -> list[Any]:
-    return before.docs(BENCHMARK, task)
+    return prepare.docs(BENCHMARK, task)
 
 
 def ran(*names: str) -> dict[str, Any]:
-    before.check(names)
+    prepare.check(names)
     return annotated("cvrr_es", *names)
 
 

@@ -16,7 +16,7 @@ from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.judges import Verdict, reader
 from lmms_eval_tasks.judges.debate import combine
 from lmms_eval_tasks.judges.engine import render, schema_of
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.cvrr_es.scored import PART
 from tests.cvrr_es.study import study_rows
 from tests.judges.injections import INJECTIONS
@@ -85,7 +85,7 @@ def test_numbers_of_a_panel_and_of_a_debate() -> None:
 def test_the_papers_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LMMS_EVAL_TASKS_JUDGE")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
-    told = before.describe_judge(BENCHMARK)
+    told = prepare.describe_judge(BENCHMARK)
     assert (told["model"], told["comparable"]) == ("gpt-3.5-turbo", True)
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from lmms_eval_tasks.cvrr_es import metrics
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import aggregation
 from tests.checks import rows
 from tests.cvrr_es.scored import (
     FAILED,
@@ -74,7 +74,7 @@ def test_means_weigh_dimensions_the_same(
 ) -> None:
     def joined(*replies: str) -> Any:
         sides = {PART: several("right 5"), TIME: several(*replies, dimension=TIME)}
-        return measures.joined(
+        return aggregation.joined(
             BENCHMARK.joint_metrics[0], {f"cvrr_es_{n}": own for n, own in sides.items()}
         )
 
@@ -89,7 +89,7 @@ def test_means_weigh_dimensions_the_same(
     broken = {f"cvrr_es_{PART}": several("right 5"), f"cvrr_es_{TIME}": [{"status": "ok"}]}
     assert metrics.means(broken)["mean_acc"] is None
     assert "acc failed and is reported as N/A" in capsys.readouterr().err
-    assert measures.joined(BENCHMARK.joint_metrics[0], {}) == {}
+    assert aggregation.joined(BENCHMARK.joint_metrics[0], {}) == {}
 
 
 def test_failed_ratings_are_in_no_kappa() -> None:

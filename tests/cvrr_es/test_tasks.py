@@ -23,7 +23,7 @@ from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import Status, Verdict
-from lmms_eval_tasks.runs import before, rescore, scoring
+from lmms_eval_tasks.runs import prepare, rescore, scoring
 from tests.cvrr_es.scored import (
     PART,
     Stated,
@@ -52,7 +52,7 @@ def on_sample(sample_folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def docs(task: str) -> list[Any]:
-    return before.docs(BENCHMARK, task)
+    return prepare.docs(BENCHMARK, task)
 
 
 def test_no_reference_and_no_judge_in_a_request(on_sample: Path) -> None:

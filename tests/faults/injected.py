@@ -29,12 +29,12 @@ from lmms_eval_tasks.host import plugin
 
 # Where a run gets to: a function of a module, and whether the moment is before or after it.
 POINTS = {
-    "media": ("lmms_eval_tasks.runs.before", "make_media", "before"),
+    "media": ("lmms_eval_tasks.runs.prepare", "make_media", "before"),
     "request": ("lmms_eval_tasks.models.fake_models", "Player._reply", "before"),
     # Of classes that ask an endpoint, in one of the threads that wait for a reply.
     "asked": ("lmms_eval_tasks.host.requests.request_runner", "RequestRunner._alone", "before"),
     "verdict": ("lmms_eval_tasks.judges.cache", "Cache.put", "after"),
-    "aggregate": ("lmms_eval_tasks.report.measures", "count_failed", "before"),
+    "aggregate": ("lmms_eval_tasks.report.aggregation", "count_failed", "before"),
 }
 
 # A chat template with the marks that the stub of vLLM counts.

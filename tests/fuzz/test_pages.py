@@ -18,7 +18,7 @@ from lmms_eval_tasks.benchmark import Items, Task
 from lmms_eval_tasks.cvrr_es.study import page as study_page
 from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.haven.records import picture
-from lmms_eval_tasks.report import board, readings, run_page, sides
+from lmms_eval_tasks.report import board, compared_runs, readings, run_page
 from lmms_eval_tasks.utils.json_files import write_text
 from tests.cvrr_es.study.study_rows import FOURS, given, judged, referred
 from tests.fuzz import hostile
@@ -83,7 +83,7 @@ def report_page(saved: list[Path], folder: Path, dress: Dress) -> str:
     both = [hostile.dressed(run, folder / run.name, dress) for run in saved]
     with pytest.MonkeyPatch.context() as patch:  # how many lines there are follows from the texts
         patch.setattr(readings, "notes", one_note)
-        return run_page.html(sides.read(both))
+        return run_page.html(compared_runs.read(both))
 
 
 def one_note(task: Task, items: Items) -> list[readings.Note]:

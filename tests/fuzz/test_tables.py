@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lmms_eval_tasks import notify
 from lmms_eval_tasks.report import exports
-from lmms_eval_tasks.tables import cells, fold
+from lmms_eval_tasks.tables import escaping, terminal_tables
 from tests.fuzz.hostile import TEXTS
 
 ROW = {"benchmark": "maia", "task": "maia_vsv", "metric": "acc", "value": -0.5, "low": None}
@@ -50,7 +50,7 @@ def test_on_a_terminal(text):
     """Neither its codes nor rich's markup do anything; the text is all there."""
     out = io.StringIO()
     screen = Console(file=out, width=400, force_terminal=True, color_system=None)
-    fold.show(screen, [*exports.tables(rows(text)), text])
+    terminal_tables.show(screen, [*exports.tables(rows(text)), text])
     told = out.getvalue()
     assert not set(told) & {"\0", "\x07", "\x9b", "\u202e", "\ud83d"}
     assert "\x1b[2J" not in told
@@ -65,5 +65,5 @@ def test_lines_for_the_user(capsys):
 
 
 def test_numbers_and_dashes_are_no_formulas():
-    frame = cells.frame([{"a": -1.5, "b": "-", "c": " =1", "d": None}])
+    frame = escaping.frame([{"a": -1.5, "b": "-", "c": " =1", "d": None}])
     assert frame.to_dict("records") == [{"a": -1.5, "b": "-", "c": "' =1", "d": None}]

@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils.metrics.local_models import ModelScores
 from lmms_eval_tasks.utils.saved_runs import SavedRun
@@ -43,11 +43,11 @@ def broken(task: str, **changes: Any) -> Item:
 
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
-    return measures.numbers(BENCHMARK.tasks[task], items)
+    return aggregation.numbers(BENCHMARK.tasks[task], items)
 
 
 def details(task: str, items: Sequence[Item]) -> dict[str, Any]:
-    return measures.details(BENCHMARK.tasks[task], items)
+    return aggregation.details(BENCHMARK.tasks[task], items)
 
 
 def video(number: int, source: str = "tvsum") -> dict[str, str]:

@@ -18,7 +18,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge, tasks
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.checks import own_prompts, refused
 from tests.haven.docs import doc
 from tests.haven.scored import NOTHING, REFUSED
@@ -116,20 +116,20 @@ def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.Monk
     hashed = judge.criterion().prompt_hash
     assert hashed != ours
     monkeypatch.setenv(settings.JUDGE, "none")
-    assert before.describe_judge(BENCHMARK)["prompt"] == {"hash": hashed, "source": str(mine)}
+    assert prepare.describe_judge(BENCHMARK)["prompt"] == {"hash": hashed, "source": str(mine)}
     own_prompts(tmp_path / "bad", monkeypatch, "haven", "judge", show="{document} {candidate}")
     told = r"judge.yml.*\{reference\}"
-    refused(PromptError, told, before.check_judge, BENCHMARK, "none")
+    refused(PromptError, told, prepare.check_judge, BENCHMARK, "none")
 
 
 # --- which judges ---------------------------------------------------------------------------------
 
 
 def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(JudgeError, r"gpt-4\.1-mini needs a key", before.check_judge, BENCHMARK)
+    refused(JudgeError, r"gpt-4\.1-mini needs a key", prepare.check_judge, BENCHMARK)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
-    before.check_judge(BENCHMARK)
-    described = before.describe_judge(BENCHMARK)
+    prepare.check_judge(BENCHMARK)
+    described = prepare.describe_judge(BENCHMARK)
     assert (described["model"], described["comparable"]) == (judge.PAPER_JUDGE, False)
     assert described["warning"] == f"judged by gpt-4.1-mini: {judge.WARNING}"
     assert "planted" not in json.dumps(described)

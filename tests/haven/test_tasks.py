@@ -10,7 +10,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.host.requests import delivery
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.haven.docs import doc
 from tests.haven.scored import (
     FAILED,
@@ -34,7 +34,7 @@ FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.JUDGE, "none")
     # As after a check: docs made by hand are of no data.
-    context.current().own(before._CheckedByName)["haven"] = before.CheckedData(
+    context.current().own(prepare._CheckedByName)["haven"] = prepare.CheckedData(
         LoadedData(None, ""), []
     )
     no_models(monkeypatch)

@@ -27,7 +27,7 @@ import pytest
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.host import names, plugin
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.checks import limits_of
 from tests.haven import strip
 from tests.local_endpoint import Fault, error
@@ -135,7 +135,7 @@ def test_what_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         results = run(name, server, list(one["arrives"]), limit=1)
     left = list(server.asked)
     for task, expected in one["arrives"].items():
-        doc = before.docs(registry.of(task), task)[0]
+        doc = prepare.docs(registry.of(task), task)[0]
         own = [parts for parts in left if names.doc_to_text(doc) in text_of(parts)]
         if task.startswith("maia"):  # one text for the video and for its first frame
             alone = [parts for parts in own if "1 image" in order_of(parts).split(", ")]
@@ -181,7 +181,7 @@ def own(text: str) -> str:
 
 
 def asked(count: int) -> list[str]:
-    docs = before.docs(registry.of(TASK), TASK)
+    docs = prepare.docs(registry.of(TASK), TASK)
     return [names.doc_to_text(doc).strip() for doc in docs[:count]]
 
 

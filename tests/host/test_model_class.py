@@ -57,7 +57,7 @@ def prepared(name: str, plan: ClassPlan, **run: Any) -> dict[str, Any]:
     given = {"model": name, **run}
     with context.begun(model_class.named(given)):
         context.current().go_by(plan)
-        model_class.prepare(given)
+        model_class.set_up(given)
     return given
 
 

@@ -15,7 +15,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.requests import delivery, request_runner
 from lmms_eval_tasks.host.requests.kept_replies import KeptReplies, Unsaved
-from lmms_eval_tasks.runs import after
+from lmms_eval_tasks.runs import finish
 from lmms_eval_tasks.utils import saved_runs
 from tests.checks import limits_of, table
 
@@ -163,7 +163,7 @@ def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
     (file,) = settings.cache_dir().glob("replies/*/*.jsonl")
     assert file.name.startswith(f"{TASK}.1.")
     monkeypatch.delenv("RANK")
-    monkeypatch.setattr(after, "score_together", lambda *_: stopped(100))
+    monkeypatch.setattr(finish, "score_together", lambda *_: stopped(100))
     with pytest.raises(KeyboardInterrupt):
         play(letters)
     assert f"{DOCS} replies are kept" in capsys.readouterr().err

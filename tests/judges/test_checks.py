@@ -19,7 +19,7 @@ from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.judges.checks import VerdictPair
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI, REPLAY
-from lmms_eval_tasks.runs import before, known_answers
+from lmms_eval_tasks.runs import known_answers, prepare
 from lmms_eval_tasks.utils.conditions import Kind, of_judge
 from tests.checks import table
 from tests.conftest import SHARED
@@ -194,7 +194,7 @@ def test_judges_on_the_sample(
         assert line.endswith(end)
         # An endpoint that did not reply says nothing of the judge.
         monkeypatch.setenv(settings.JUDGE, f"m@{endpoint.url}")
-        (told,) = told_of(before.describe_judge(benchmark))
+        (told,) = told_of(prepare.describe_judge(benchmark))
         asks = f"judge not checked: lmms-eval-tasks agreement {name} --judge m@{endpoint.url}"
         assert told == (asks if rule == "fails" else line)
 

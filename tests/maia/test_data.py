@@ -19,7 +19,7 @@ from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.media import clips
-from lmms_eval_tasks.runs import before, given
+from lmms_eval_tasks.runs import messages, prepare
 from tests.checks import refused, table
 
 SAME = ("id", "answer", "options")  # of a pair in each setting
@@ -241,7 +241,7 @@ def test_what_is_handed_over(
     tasks._taken.cache_clear()
     doc = data.questions(BENCHMARK.load([]), setting)[0]
     assert tasks.handed(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
-    shown = given.visuals_of(tasks.question_prompt("it", doc))
+    shown = messages.visuals_of(tasks.question_prompt("it", doc))
     if size is None:
         assert [Path(one).suffix for one in shown] == [".mp4"]
         return
@@ -272,8 +272,8 @@ def test_in_the_form_that_a_class_takes(
         context.current().go_by(plan)
         doc = data.questions(BENCHMARK.load([]), setting)[0]
         parts = tasks.question_prompt("it", doc)
-        shown = given.visuals_of(parts)
-        (message,) = given.messages_of(parts)
+        shown = messages.visuals_of(parts)
+        (message,) = messages.messages_of(parts)
     assert [type(one).__name__ for one in shown] == kinds
     sent = ["video" if kind == "str" else "image" for kind in kinds]
     assert [part["type"] for part in message["content"]] == [*sent, "text"]
@@ -297,17 +297,17 @@ def test_a_video_damaged_in_its_middle(
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
     names = ["maia_vsv", "maia_vsv_1frame", "maia_unimodal"]
-    before.check(names)
+    prepare.check(names)
     with pytest.raises(
         DataError, match=f"1 of 2 items .*\n  video2: {file}.*\n.*--allow-missing-v"
     ):
-        before.make_media(names)
-    before.make_media(names, 8)  # it is not needed
+        prepare.make_media(names)
+    prepare.make_media(names, 8)  # it is not needed
     monkeypatch.setenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS", "1")
-    before.make_media(names)
-    assert [len(before.docs(BENCHMARK, name)) for name in names] == [192, 384, 384]
-    known = before.checked(BENCHMARK, names)
-    left_out = {name: before.left_out(BENCHMARK, known, name) for name in names}
+    prepare.make_media(names)
+    assert [len(prepare.docs(BENCHMARK, name)) for name in names] == [192, 384, 384]
+    known = prepare.checked(BENCHMARK, names)
+    left_out = {name: prepare.left_out(BENCHMARK, known, name) for name in names}
     section, told = BENCHMARK.describe(Ran(known.loaded, names, left_out, {}))
     assert {name: list(own) for name, own in section["left_out"].items()} == {
         "maia_vsv": ["video2"]

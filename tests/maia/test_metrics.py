@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval_tasks.maia import metrics, tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.utils.metrics import text_metrics
 from tests.checks import table
@@ -43,11 +43,11 @@ def answer(question: str, right: int | None = 1, status: str = "ok", **more: Any
 
 
 def of_pairs(items: list[dict[str, Any]]) -> dict[str, Any]:
-    return measures.numbers(BENCHMARK.tasks["maia_vsv"], items)
+    return aggregation.numbers(BENCHMARK.tasks["maia_vsv"], items)
 
 
 def of_answers(items: list[dict[str, Any]]) -> dict[str, Any]:
-    return measures.numbers(BENCHMARK.tasks["maia_oevqa"], items)
+    return aggregation.numbers(BENCHMARK.tasks["maia_oevqa"], items)
 
 
 def test_three_forms() -> None:
@@ -175,8 +175,8 @@ def test_aggregate_accuracy() -> None:
         "agg_acc_causal": 1 / 3,
         "agg_acc_planning": 0.0,
     }
-    assert measures.joined(join, sides) == expected
-    assert measures.joined(join, {"maia_vsv": pairs}) == {}
+    assert aggregation.joined(join, sides) == expected
+    assert aggregation.joined(join, {"maia_vsv": pairs}) == {}
     waiting = [answer("v/both", None, "unjudged"), answer("v/pool", 0, "empty")]
-    found = measures.joined(join, {"maia_vsv": pairs, "maia_oevqa": waiting})
+    found = aggregation.joined(join, {"maia_vsv": pairs, "maia_oevqa": waiting})
     assert found["agg_acc"] is None

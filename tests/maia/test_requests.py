@@ -9,8 +9,8 @@ import pytest
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.models import fake_replies
-from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.report import aggregation
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.metrics import text_metrics
 
 pytestmark = pytest.mark.usefixtures("on_sample")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("on_sample")
 def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    docs = before.docs(BENCHMARK, "maia_oevqa")[:3]
+    docs = prepare.docs(BENCHMARK, "maia_oevqa")[:3]
     similar = text_metrics.meteor
 
     def broken(candidate: str, references: Any) -> float:
@@ -33,7 +33,7 @@ def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
     assert "kept as status error" in capsys.readouterr().err
     items = [one["failed"] for one in scored]
     assert [item["status"] for item in items] == ["error", "ok", "ok"]
-    found = measures.numbers(BENCHMARK.tasks["maia_oevqa"], items)
+    found = aggregation.numbers(BENCHMARK.tasks["maia_oevqa"], items)
     assert (found["judge_acc"], found["judge_acc_failed"]) == (1 / 3, 1)
     for name in ("rouge_l", "meteor", "bleu", "cider"):  # of the two that were scored
         assert found[name] > 0

@@ -12,8 +12,8 @@ from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.runs import before, scoring
+from lmms_eval_tasks.report import aggregation
+from lmms_eval_tasks.runs import prepare, scoring
 
 REFUSAL = "I'm sorry, but I can't watch videos."
 Doc = dict[str, Any]
@@ -59,7 +59,7 @@ def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
     made: list[Item] = []
 
     def asker(_: Any = None) -> Asker:
-        return Asker(usable(lambda: before.judge_config(BENCHMARK)))
+        return Asker(usable(lambda: prepare.judge_config(BENCHMARK)))
 
     for doc in docs:
         task = BENCHMARK.tasks[doc["task"]]
@@ -70,7 +70,7 @@ def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
 
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
-    return measures.numbers(BENCHMARK.tasks[task], items)
+    return aggregation.numbers(BENCHMARK.tasks[task], items)
 
 
 def fail(*_: object, **__: object) -> Any:

@@ -16,7 +16,7 @@ from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS, duration_class
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.media.video_checks import VideoInfo
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.checks import refused
 from tests.maverix.entries import entry, lines, write, write_lines
 from tests.maverix.runs import docs, edit, without_sound
@@ -75,7 +75,7 @@ def test_duration_and_end_follow_from_the_video(
 
 def stopped(task: str = "maverix_s") -> str:
     with pytest.raises(DataError) as error:
-        before.load(BENCHMARK, [task])
+        prepare.load(BENCHMARK, [task])
     return str(error.value)
 
 

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import aggregation
 from tests.checks import table
 from tests.maverix.items import answer, choice, choices, pair, rotations
 
@@ -20,11 +20,11 @@ Items = list[dict[str, Any]]
 
 
 def numbers(kind: str, items: Items) -> dict[str, Any]:
-    return measures.numbers(BENCHMARK.tasks[TASKS[kind]], items)
+    return aggregation.numbers(BENCHMARK.tasks[TASKS[kind]], items)
 
 
 def details(kind: str, items: Items) -> dict[str, Any]:
-    return measures.details(BENCHMARK.tasks[TASKS[kind]], items)
+    return aggregation.details(BENCHMARK.tasks[TASKS[kind]], items)
 
 
 def firsts(marks: str, **more: Any) -> Items:
@@ -196,7 +196,7 @@ class TestTable3:
         self, sound: Mapping[str, str], without: str, uni: float | None, multi: float | None
     ) -> None:
         (join,) = BENCHMARK.joint_metrics
-        found = measures.joined(join, self.sides(sound, without.split()))
+        found = aggregation.joined(join, self.sides(sound, without.split()))
         delta = None if uni is None or multi is None else multi - uni
         assert [found[name] for name in metrics.JOINED] == [uni, multi, delta]
 

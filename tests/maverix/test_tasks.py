@@ -16,8 +16,8 @@ from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.models import model_capabilities
-from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs.given import messages_of
+from lmms_eval_tasks.runs import prepare
+from lmms_eval_tasks.runs.messages import messages_of
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from tests.checks import own_prompts, refused, table
 from tests.maverix import runs
@@ -51,7 +51,7 @@ def test_prompts_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ):
         own("judge", **{part: wrong})
         with pytest.raises(PromptError, match=f"judge.yml.*{says}"):
-            before.check(["maverix_s_oe"])
+            prepare.check(["maverix_s_oe"])
 
 
 @pytest.mark.usefixtures("sample")
@@ -130,13 +130,15 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert forms == {"aero_realtime_vllm": ["both.mp4", ""], "openai": ["muted.mp4", "a.wav", ""]}
     with context.begun(context.RunModel("neo_ov", "chat")):
         every = [[f"maverix_{mode}" for mode in MODES]]
-        message = refused(DataError, "^neo_ov .chat. cannot take the sound: ", before.check, *every)
+        message = refused(
+            DataError, "^neo_ov .chat. cannot take the sound: ", prepare.check, *every
+        )
         assert message.endswith("Leave out maverix_a, maverix_av")
-        before.check(["maverix_s", "maverix_vs"])
+        prepare.check(["maverix_s", "maverix_vs"])
     with context.begun(context.RunModel("aero_realtime_vllm", "chat")):
         asked = ("maverix_a", "maverix_av", "maverix_long_a_oe")
-        refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", before.check, asked)
-        before.check(["maverix_av"])
+        refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", prepare.check, asked)
+        prepare.check(["maverix_av"])
 
 
 # --- the cuts -----------------------------------------------------------------------------------
@@ -154,8 +156,8 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         return SimpleNamespace(video="x.mp4", sound="x.wav", video_with_sound="y.mp4")
 
     def check(*own: str) -> None:
-        before.check(own)
-        before.make_media(own, None)
+        prepare.check(own)
+        prepare.make_media(own, None)
 
     monkeypatch.setattr(tasks, "cut", segment)
     says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
@@ -171,7 +173,7 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         "maverix_long_v": 20,
     }
     check(*counts)
-    asked = {name: before.docs(BENCHMARK, name) for name in counts}
+    asked = {name: prepare.docs(BENCHMARK, name) for name in counts}
     assert {name: len(docs) for name, docs in asked.items()} == counts
     assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
     broken |= set(windows)

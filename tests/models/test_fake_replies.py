@@ -13,8 +13,8 @@ from PIL import Image
 from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import fake_replies, perception_probe
-from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.runs import before, given, scoring
+from lmms_eval_tasks.report import aggregation
+from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check, write_key
 from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
@@ -104,15 +104,15 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
     benchmark, played = registry.load(name), sample.module(name).PLAYED
     tasks = [task for task in played.oracle if task in benchmark.tasks]
     key = fake_replies.load_key(write_key(tmp_path / "key.json", tasks))
-    spec = benchmark.criteria() and before.judge_config(benchmark)
+    spec = benchmark.criteria() and prepare.judge_config(benchmark)
     answer = Asker(judges.make(spec)) if spec else None
     numbers, thrown = {}, {}
     for task in tasks:
         made, right, thrown[task] = benchmark.tasks[task], [], []
-        for doc in before.docs(benchmark, task):
+        for doc in prepare.docs(benchmark, task):
             parts = made.prompt(doc)
-            chat = fake_replies.of_messages(given.messages_of(parts))
-            simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            chat = fake_replies.of_messages(messages.messages_of(parts))
+            simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
             reply = fake_replies.oracle(key, chat)
             assert reply == fake_replies.oracle(key, simple) != fake_replies.UNKNOWN
             assert (
@@ -122,7 +122,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
             )
             for said, items in ((reply, right), (fake_replies.coin(key, chat, 0), thrown[task])):
                 items.append(scoring.scored(made, made.log_fields(doc), said, answer))
-        numbers[task] = measures.numbers(made, right)
+        numbers[task] = aggregation.numbers(made, right)
     joined = {task: metrics for task, metrics in played.oracle.items() if task in tasks}
     checks = list(oracle_checks(name, played._replace(oracle=joined), numbers))
     assert [check.text for check in checks if not check.good] == []
@@ -167,10 +167,10 @@ def test_the_witness_knows_what_reached_it() -> None:
     benchmark, decided = registry.load("maverix"), sample.module("maverix").DECIDED
     for task, sure in decided.items():
         made, right = benchmark.tasks[task], []
-        for doc in before.docs(benchmark, task):
+        for doc in prepare.docs(benchmark, task):
             parts = made.prompt(doc)
-            chat = fake_replies.of_messages(given.messages_of(parts))
-            simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            chat = fake_replies.of_messages(messages.messages_of(parts))
+            simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
             assert perception_probe.reply(chat) == perception_probe.reply(simple)
             right.append(perception_probe.reply(chat) == doc["answer"])
             if task == "maverix_av":  # deaf or blind it is as good as without

@@ -14,7 +14,7 @@ from lmms_eval_tasks.haven.settings import CLIPSCORE
 from lmms_eval_tasks.host import model_class
 from lmms_eval_tasks.models import model_capabilities, recipes
 from lmms_eval_tasks.models.recipes import RowRecipe
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.checks import table
 from tests.models.test_classes_host import parameters, registered
 from tests.page_commands import MORE
@@ -82,8 +82,8 @@ def test_the_host_reads_it_and_its_class_can_run(
     )
     absent = {CLIPSCORE: ""}  # its model is in nobody's cache here
     with context.begun(model), settings.said(absent):
-        before.check(tasks)
-        model_class.prepare(run)
+        prepare.check(tasks)
+        model_class.set_up(run)
         decided = context.current().plan
     media = model_capabilities.media_of(model.name, decided.interface)
     assert media is not None

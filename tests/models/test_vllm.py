@@ -28,7 +28,7 @@ from lmms_eval_tasks.host.requests.pace import Pace
 from lmms_eval_tasks.models import files, tiny
 from lmms_eval_tasks.models.vllm import READERS, VLLM, own_gpus, sampling
 from lmms_eval_tasks.report import arrivals
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.replies import refusals
 from tests.checks import refused, table
 from tests.maverix import reading
@@ -573,7 +573,7 @@ def test_every_request_is_asked_as_its_task_says(
     assert engine.made[-1].ended  # or a second run would find the GPU full
     assert checkpoint in named[0]
     assert "99999" not in named[0]  # another length for want of memory keeps the replies
-    docs = before.docs(registry.of(task), task)[: LIMITS[task]]
+    docs = prepare.docs(registry.of(task), task)[: LIMITS[task]]
     limit = results["configs"][task]["generation_kwargs"]["max_new_tokens"]
     prompts = {one["prompt"]: one for one in engine.made[-1].asked}
     assert len(prompts) == len(docs)

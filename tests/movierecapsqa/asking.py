@@ -22,7 +22,7 @@ from lmms_eval_tasks.movierecapsqa.baselines import criteria
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, SegmentContext
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before, rescore
+from lmms_eval_tasks.runs import prepare, rescore
 from lmms_eval_tasks.utils.saved_runs import SavedRun
 from tests import judged
 from tests.judged import Answer, Item, Request, Script
@@ -157,7 +157,7 @@ def judged_at(
 
 def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:
     """The items of a task's replies, through JSON as in the host's log."""
-    made = [names.process_results(doc, [reply(doc)]) for doc in before.docs(BENCHMARK, task)]
+    made = [names.process_results(doc, [reply(doc)]) for doc in prepare.docs(BENCHMARK, task)]
     return [json.loads(json.dumps(one["failed"])) for one in made]
 
 

@@ -16,7 +16,7 @@ from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import data, schema
 from lmms_eval_tasks.movierecapsqa.data import SOURCES, TASKS, shows
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.movierecapsqa.entries import (
     MOVIE,
     RATE,
@@ -34,12 +34,12 @@ PICTURED = [task for task in TASKS if shows(task)]
 
 def docs(task: str) -> list[Any]:
     """The docs of a task, checked now."""
-    return before.docs(BENCHMARK, task)
+    return prepare.docs(BENCHMARK, task)
 
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        before.load(BENCHMARK, tasks)
+        prepare.load(BENCHMARK, tasks)
     return str(error.value)
 
 
@@ -179,8 +179,8 @@ def test_clips_and_frames_are_of_their_window_and_muted(
     user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The window and nothing else, and no sound, which tells the answers."""
-    before.check(PICTURED)
-    before.make_media(PICTURED, None)
+    prepare.check(PICTURED)
+    prepare.make_media(PICTURED, None)
     spans = {"segment": (3.2, 7.4), "recap": (0, RECAP), "scenes": (10.5, 16), "movie": (0, MOVIE)}
     for source, (start, end) in spans.items():
         all_of_it = [n // RATE for n in range(round(start * RATE), round(end * RATE))]

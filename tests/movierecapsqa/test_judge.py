@@ -20,7 +20,7 @@ from lmms_eval_tasks.judges.engine import exact_schema, render, schema_of
 from lmms_eval_tasks.movierecapsqa import baselines, judge, tasks
 from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.checks import own_prompts
 from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled
 
@@ -154,7 +154,7 @@ def test_several_judges_cannot_judge(benchmark: Benchmark, kind: str, tmp_path: 
     file = tmp_path / "judge.yml"
     file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
     with pytest.raises(JudgeError, match=r"several judges.*name one model"):
-        before.check_judge(benchmark, str(file))
+        prepare.check_judge(benchmark, str(file))
 
 
 @pytest.mark.parametrize(

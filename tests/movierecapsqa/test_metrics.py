@@ -21,7 +21,7 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures, provenance
+from lmms_eval_tasks.report import aggregation, provenance
 from lmms_eval_tasks.utils.metrics import local_models
 
 METRICS = {metric.name: metric for metric in metrics.METRICS}
@@ -60,7 +60,7 @@ def answers(marks: str, **more: Any) -> list[dict[str, Any]]:
 def numbers(items: list[dict[str, Any]]) -> dict[str, Any]:
     """Every number of the items that no model computes."""
     plain = [metric for metric in metrics.METRICS if not metric.name.startswith(("bert", "bart"))]
-    return measures.numbers(replace(TASK, metrics=plain), items)
+    return aggregation.numbers(replace(TASK, metrics=plain), items)
 
 
 # --- ratings ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import aggregation
 from tests.local_endpoint import choice, completion
 from tests.movierecapsqa.asking import (
     EVERYTHING,
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("user")
 BOTH = "geval,helmet"
 
 
-numbers = functools.partial(measures.numbers, BENCHMARK.tasks[TASK])
+numbers = functools.partial(aggregation.numbers, BENCHMARK.tasks[TASK])
 
 
 @pytest.mark.parametrize(

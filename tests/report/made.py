@@ -11,7 +11,7 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.models import fake_replies
-from lmms_eval_tasks.runs import before, given, scoring
+from lmms_eval_tasks.runs import messages, prepare, scoring
 
 Reply = Callable[[Task, Doc, int], str]
 
@@ -47,12 +47,12 @@ def saved_run(
     for name in names:
         benchmark = registry.of(name)
         task = benchmark.tasks[name]
-        asker = Asker(usable(lambda benchmark=benchmark: before.judge_config(benchmark, judge)))
+        asker = Asker(usable(lambda benchmark=benchmark: prepare.judge_config(benchmark, judge)))
         lines = []
-        for number, doc in enumerate(before.docs(benchmark, name)[:most]):
+        for number, doc in enumerate(prepare.docs(benchmark, name)[:most]):
             kept = {**task.log_entry(doc), **task.media_log(doc)}
             item = scoring.scored(task, kept, reply(task, doc, number), asker)
-            text = given.text_of(task.prompt(doc))
+            text = messages.text_of(task.prompt(doc))
             lines.append({"doc_id": number, "failed": item, "input": text})
         text = "\n".join(json.dumps(line) for line in lines)
         (folder / f"20260101_000000_samples_{name}.jsonl").write_text(text, encoding="utf-8")

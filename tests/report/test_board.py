@@ -16,9 +16,9 @@ from rich.console import Console
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell, cells, tables
-from lmms_eval_tasks.report import board, sides
+from lmms_eval_tasks.report import board, compared_runs
 from lmms_eval_tasks.report.paper_rows import Own
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.metrics.stats import Interval
 from tests.checks import refused, table
 from tests.tables.test_layouts import names_of
@@ -63,7 +63,7 @@ def test_every_category_is_one_of_items(name: str) -> None:
     for task, pairs in wanted.items():
         # Who answered is in the user's files.
         fields = {field for field, _ in pairs} - {"candidate"}
-        items = [benchmark.tasks[task].log_fields(doc) for doc in before.docs(benchmark, task)]
+        items = [benchmark.tasks[task].log_fields(doc) for doc in prepare.docs(benchmark, task)]
         there = {(field, item[field]) for item in items for field in fields}
         assert {pair for pair in pairs if pair[0] in fields} <= there, task
 
@@ -258,7 +258,7 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     lines = "\n".join(json.dumps({"doc_id": n, "failed": one}) for n, one in enumerate(items))
     (tmp_path / "1_samples_maverix_vs.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "1_results.json").write_text(json.dumps({"model_name": "gpt-4o"}), encoding="utf-8")
-    found = sides.read([tmp_path])
+    found = compared_runs.read([tmp_path])
     made = board.boards(registry.load("maverix"), {}, found)
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.report import compare, sides
+from lmms_eval_tasks.report import compare, compared_runs
 from lmms_eval_tasks.report.exchange import inspect_logs
 from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
 from tests.report import made
@@ -44,7 +44,7 @@ def test_inspect_reads_what_the_items_say(run: Path, tmp_path: Path) -> None:
     assert f"{folder}: {len(TASKS)} logs" in done.output
     listed = log.list_eval_logs(str(folder))
     found = {one.eval.task: one for one in map(log.read_eval_log, listed)}
-    (side,) = sides.read([run])
+    (side,) = compared_runs.read([run])
     assert found.keys() == set(TASKS)
     for name, own in found.items():
         items = {item["id"]: item for item in side.items[name]}
@@ -59,7 +59,7 @@ def test_inspect_reads_what_the_items_say(run: Path, tmp_path: Path) -> None:
             assert (one.error is not None) == (reply == FAILED)
             first = next(iter(one.scores.values()))
             assert first.metadata["status"] == items[one.id]["status"]
-        for line in compare.headlines(*sides.tasks_of([side])[0], [side]):
+        for line in compare.headlines(*compared_runs.tasks_of([side])[0], [side]):
             if line.quantity.row == name:
                 told = own.results.scores
                 numbers = next(one.metrics for one in told if one.name == line.quantity.metric)
@@ -89,7 +89,7 @@ def test_without_inspect_one_line_says_how_to_get_it(
 
 def test_an_invalid_run_is_an_error(run: Path, tmp_path: Path) -> None:
     log: Any = pytest.importorskip("inspect_ai.log", reason="inspect-ai is not installed")
-    (side,) = sides.read([run])
+    (side,) = compared_runs.read([run])
     invalid = Condition(Kind.INVALID, "too few answered", ("maia_vsv",))
     told = {"maia": {"conditions": as_dicts([invalid])}}
     side.runs["maia_vsv"].results.update(lmms_eval_tasks=told)

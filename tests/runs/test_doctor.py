@@ -21,7 +21,7 @@ from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.doctor import checks, machine
 from lmms_eval_tasks.doctor.checks import DoctorCheck, Finding
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from tests.checks import table
 from tests.local_endpoint import LocalEndpoint
 
@@ -189,7 +189,7 @@ def test_what_is_broken(
     if ends_a_run:
         given = {settings.FRAMES: "32,video9=3"} if about == "frames" else {}
         with pytest.raises(TasksError) as ended, settings.said(given):
-            before.check(["maia_oevqa"])
+            prepare.check(["maia_oevqa"])
         assert str(ended.value) == one.told
 
 

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, LoadedData
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.released_files import Release
 from tests.checks import table
 
@@ -70,7 +70,7 @@ def test_which_videos_are_looked_at(
     monkeypatch.setenv(settings.ALLOW_MISSING, "1" if leaves_out else "0")
     benchmark = Noting(tasks, leaves_out=leaves_out)
     with context.begun(limit=limit, offset=offset):
-        before.checked(benchmark, list(benchmark.letters))
+        prepare.checked(benchmark, list(benchmark.letters))
     assert benchmark.looked == {*looked}
 
 
@@ -81,4 +81,4 @@ def test_a_task_without_items_stops_before_the_model(monkeypatch: pytest.MonkeyP
         r"1: not one of 2 noting letters can be asked about:\n  X: bad\n  Y: bad\nLeave.*tasks 0$"
     )
     with pytest.raises(DataError, match=told):
-        before.make_media(["0", "1"])
+        prepare.make_media(["0", "1"])

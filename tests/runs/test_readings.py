@@ -14,7 +14,7 @@ from lmms_eval_tasks.benchmark import Metric
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.models.fake_replies import UNREADABLE
 from lmms_eval_tasks.notify import visible
-from lmms_eval_tasks.report import measures, readings
+from lmms_eval_tasks.report import aggregation, readings
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.replies import reasoning
@@ -262,12 +262,12 @@ def test_lines_are_safe_to_print(reply: str, monkeypatch: pytest.MonkeyPatch) ->
         assert visible(note.text) == note.text
         assert len(note.text.splitlines()) == 1
         assert len(note.text) < 300
-    assert measures.details(PAIRS, items)["reading"] == [one._asdict() for one in found]
+    assert aggregation.details(PAIRS, items)["reading"] == [one._asdict() for one in found]
 
 
 def test_a_mistake_of_ours_loses_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readings, "notes", lambda *_: 1 / 0)
-    found = measures.details(PAIRS, pairs((2, RIGHT)))
+    found = aggregation.details(PAIRS, pairs((2, RIGHT)))
     assert (found["items"], "reading" in found) == (2, False)
 
 

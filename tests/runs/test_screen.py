@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.leaderboards import headline
-from lmms_eval_tasks.runs import after, screen
+from lmms_eval_tasks.runs import finish, screen
 from lmms_eval_tasks.utils.conditions import as_dicts
 from tests.checks import table
 
@@ -113,7 +113,7 @@ def test_how_replies_were_read_is_said_beside_other_doubts() -> None:
             "reading": [{"weight": 1.0, "text": "all"}, {"weight": 0.1, "text": "a tenth"}]
         },
     }
-    of = results(conditions=[*DOUBTS, *as_dicts(after.reading(read)), INVALID])
+    of = results(conditions=[*DOUBTS, *as_dicts(finish.reading(read)), INVALID])
     details = of["lmms_eval_tasks"]["maia"]["details"]
     details["maia_vsv"] |= {"status": {"ok": 19200}}
     details["maia_oevqa"] |= {"items": 5, "status": {"ok": 1, "unparsed": 2, "truncated": 2}}

@@ -14,7 +14,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands import cli, uploads
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
-from lmms_eval_tasks.runs import given
+from lmms_eval_tasks.runs import messages
 from tests.checks import refused, table
 from tests.local_endpoint import LocalEndpoint
 
@@ -113,7 +113,7 @@ def _docs(task: str) -> list[dict[str, Any]]:
 
 def _media(doc: dict[str, Any]) -> dict[str, Path]:
     parts = registry.of(doc["task"]).tasks[doc["task"]].prompt(doc)
-    (message,) = given.messages_of(parts)
+    (message,) = messages.messages_of(parts)
     return {one["type"]: Path(one["url"]) for one in message["content"] if one["type"] != "text"}
 
 

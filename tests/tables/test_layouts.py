@@ -12,9 +12,9 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark, TableRow
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.notify import UNSEEN, table_console
-from lmms_eval_tasks.report.measures import CARRIER
+from lmms_eval_tasks.report.aggregation import CARRIER
 from lmms_eval_tasks.tables import layouts
-from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.terminal_tables import show
 from tests import checks
 from tests.checks import lines_of, rows
 

@@ -17,8 +17,8 @@ from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maia import metrics
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.report import aggregation
+from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.metrics import aggregate
 from tests import warm
 from tests.conftest import SHARED
@@ -132,7 +132,7 @@ class Made(NamedTuple):
 
 def ours(name: str, said: Mapping[str, str]) -> dict[str, Any]:
     """What this package makes of a task."""
-    docs = [doc for doc in before.docs(BENCHMARK, name) if doc["id"] in said]
+    docs = [doc for doc in prepare.docs(BENCHMARK, name) if doc["id"] in said]
     made = (names.process_results(doc, [said[doc["id"]]]) for doc in docs)
     return {
         "prompts": {doc["id"]: names.doc_to_text(doc) for doc in docs},
@@ -159,7 +159,7 @@ def both(
         patch.setenv(settings.CACHE, str(cache))
         patch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", "off")
         patch.setenv(settings.DATA, str(root))
-        said = replies(*(before.docs(BENCHMARK, f"maia_{kind}") for kind in ("vsv", "oevqa")))
+        said = replies(*(prepare.docs(BENCHMARK, f"maia_{kind}") for kind in ("vsv", "oevqa")))
         of = {f"maia_{kind}{end}": some(said[kind], end) for end in SETTINGS for kind in said}
         made = Made(
             {name: ours(name, own) for name, own in of.items()}, host_copy.messages(endpoint)
@@ -238,7 +238,7 @@ def test_letters_scores_and_numbers_are_equal(both: tuple[Made, Made], end: str)
         "maia_pool_acc": aggregate.accuracy(aggregate.pools(whole, POOL_SIZE)),
         "maia_failed": len(pairs) - len(kept),
     }
-    found = measures.numbers(BENCHMARK.tasks[f"maia_oevqa{end}"], answers)
+    found = aggregation.numbers(BENCHMARK.tasks[f"maia_oevqa{end}"], answers)
     assert told(oevqa) == {
         "maia_judge_acc": found["judge_acc_valid"],
         "maia_failed": found["judge_acc_failed"],

@@ -15,8 +15,8 @@ from lmms_eval_tasks.benchmark import Doc
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.report import aggregation
+from lmms_eval_tasks.runs import prepare
 from tests import warm
 from tests.conftest import SHARED
 from tests.local_endpoint import last_user_text
@@ -117,7 +117,7 @@ def ours(name: str, doc_of: Mapping[str, Doc], replies: Mapping[str, str]) -> di
         "prompts": {own: found[-1].content for own, found in parts.items()},
         "visuals": {own: [clips.visuals(doc_of[own])[0]] for own in doc_of if len(parts[own]) > 1},
         "items": {item["id"]: item for item in items},
-        "numbers": measures.numbers(BENCHMARK.tasks[name], items),
+        "numbers": aggregation.numbers(BENCHMARK.tasks[name], items),
     }
 
 
@@ -139,7 +139,7 @@ def both(
             (root / "movierecapsqa").symlink_to(job.folder)
             patch.setenv(settings.DATA, str(root))
             with context.begun():
-                docs = {name: before.docs(BENCHMARK, name) for name in job.tasks}
+                docs = {name: prepare.docs(BENCHMARK, name) for name in job.tasks}
                 ids = [doc["id"] for doc in docs[job.tasks[0]]]
                 said = dict(zip(ids, job.replies, strict=True))
                 own[job_name] = {

@@ -29,7 +29,7 @@ from lmms_eval_tasks.models.host_types import (
 )
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report.invalid import Lengths, Throughput
-from lmms_eval_tasks.runs import given
+from lmms_eval_tasks.runs import messages
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.replies import reasoning, refusals
@@ -303,7 +303,7 @@ class RequestRunner:
         shown: list[object] = []
         # Where it cannot be told the request fails for the same reason, or is not asked.
         with contextlib.suppress(TasksError, OSError):
-            shown = [given.text_of(task.prompt(doc)), task.media_log(doc)]
+            shown = [messages.text_of(task.prompt(doc)), task.media_log(doc)]
         told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
         return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
 

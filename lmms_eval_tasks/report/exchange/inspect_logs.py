@@ -21,7 +21,7 @@ from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.benchmark import Benchmark, Item, Task
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.compare import Comparison
-from lmms_eval_tasks.report.sides import Side, command
+from lmms_eval_tasks.report.compared_runs import Side, command
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Kind, as_columns, is_valid, lines

@@ -20,9 +20,9 @@ from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.leaderboards.figures import INFINITE, Figure, Scale
-from lmms_eval_tasks.report import compare, sides
+from lmms_eval_tasks.report import compare, compared_runs
 from lmms_eval_tasks.report.compare import Comparison
-from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.tables.paper_tables import number
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, as_dicts, is_valid
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -260,7 +260,7 @@ def _generation(task: str, results: Mapping[str, Json]) -> Record:
     tokens, temperature = given.get("max_new_tokens"), number(given.get("temperature"))
     return {
         "generation_args": {
-            "execution_command": sides.command(results),
+            "execution_command": compared_runs.command(results),
             **({"max_tokens": tokens} if isinstance(tokens, int) and tokens > 0 else {}),
             **({} if temperature is None else {"temperature": temperature}),
         }

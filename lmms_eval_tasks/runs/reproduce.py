@@ -29,7 +29,7 @@ from lmms_eval_tasks.judges.report import dollars, duration, price
 from lmms_eval_tasks.models import model_capabilities, recipes
 from lmms_eval_tasks.models.plan import FRAMES
 from lmms_eval_tasks.models.recipes import ModelFacts, RowRecipe, TaskWorkload
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 
 OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
 BANDWIDTH = 2.0e12  # bytes a second, of its 80 GB
@@ -251,7 +251,7 @@ def _judged(task: str, work: TaskWorkload) -> CostEstimate:
     benchmark, found = registry.of(task), CostEstimate(task)
     if benchmark.tasks[task].judgements:
         env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked
-        config = before.judge_config(benchmark, env=env)
+        config = prepare.judge_config(benchmark, env=env)
         if config.endpoints:
             found.calls = round(work.docs * work.calls)
             asked, told = round(found.calls * work.asked), round(found.calls * work.told)

@@ -16,7 +16,7 @@ from lmms_eval_tasks.commands.leaderboard_command import leaderboard_app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import recipes
 from lmms_eval_tasks.models.recipes import ModelFacts, TaskWorkload
-from lmms_eval_tasks.runs import planned
+from lmms_eval_tasks.runs import reproduce
 from tests.checks import table
 
 
@@ -45,7 +45,7 @@ def test_the_script_runs_every_recipe(
     benchmark: str, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # recipes elsewhere are named in full
-    script = "\n".join(planned.lines(benchmark, slurm=False))
+    script = "\n".join(reproduce.lines(benchmark, slurm=False))
     done = run(script, env=echo)
     assert done.stdout.splitlines() == [f"--config {path}" for path in configs(benchmark)]
     assert "# Counted by the published numbers" in script
@@ -57,7 +57,7 @@ def test_a_job_of_the_array_runs_one_recipe(
     echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = list(planned.lines("maverix", slurm=True))
+    lines = list(reproduce.lines("maverix", slurm=True))
     found, script = configs("maverix"), "\n".join(lines)
     assert lines[0] == "#!/bin/bash"
     first = next(number for number, line in enumerate(lines) if not line.startswith("#"))
@@ -73,7 +73,7 @@ def test_a_job_of_the_array_runs_one_recipe(
     assert run(script, env=echo).returncode != 0  # outside of Slurm, and no recipe named
 
 
-HOUR = 3600 * planned.SHARE
+HOUR = 3600 * reproduce.SHARE
 ONE = ModelFacts(billions=1)
 
 
@@ -81,12 +81,12 @@ ONE = ModelFacts(billions=1)
     "facts, work, tokens, hours",
     [
         # As many prompt tokens as an A100 computes in an hour for 1e9 parameters.
-        (ONE, TaskWorkload(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0), None, 1.0),
+        (ONE, TaskWorkload(docs=1, text=reproduce.OPERATIONS * HOUR / 2e9, reply=0), None, 1.0),
         # As many of a reply as its memory is read through for them; two GPUs take turns.
-        (ONE, TaskWorkload(docs=2, text=0, reply=planned.BANDWIDTH * HOUR / 4e9), None, 1.0),
+        (ONE, TaskWorkload(docs=2, text=0, reply=reproduce.BANDWIDTH * HOUR / 4e9), None, 1.0),
         (
             ModelFacts(billions=1, gpus=2),
-            TaskWorkload(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0),
+            TaskWorkload(docs=1, text=reproduce.OPERATIONS * HOUR / 2e9, reply=0),
             None,
             2.0,
         ),
@@ -118,7 +118,7 @@ def test_tokens_and_hours(
     monkeypatch.setattr(recipes, "facts", lambda _: facts)
     monkeypatch.setattr(recipes, "work", lambda _: work)
     recipe = next(one for one in recipes.of("maia") if one.path.stem == "qwen2_5_vl_7b_instruct")
-    cost = planned.cost(recipe._replace(tasks=["maia_vsv"]))
+    cost = reproduce.cost(recipe._replace(tasks=["maia_vsv"]))
     assert cost.hours == pytest.approx(hours, rel=1e-6)
     served = 0 if facts.billions else work.docs / 8 / 3600  # at 8 requests a second
     assert cost.wall == pytest.approx(hours / facts.gpus + served, rel=1e-6)
@@ -133,7 +133,7 @@ def _by_vllm() -> recipes.RowRecipe:
     return form._replace(tasks=["maia_vsv"])
 
 
-IN_AN_HOUR = planned.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameters
+IN_AN_HOUR = reproduce.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameters
 
 
 @table(
@@ -163,7 +163,7 @@ IN_AN_HOUR = planned.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameters
             10_000 / IN_AN_HOUR,
         ),
         # A batch shares the reading of the weights, up to where its operations take as long.
-        (ONE, TaskWorkload(docs=1, text=0, reply=planned.BANDWIDTH * HOUR / 2e9), 64, 0, 1 / 64),
+        (ONE, TaskWorkload(docs=1, text=0, reply=reproduce.BANDWIDTH * HOUR / 2e9), 64, 0, 1 / 64),
         (ONE, TaskWorkload(docs=1, text=0, reply=IN_AN_HOUR), 1000, 0, 1.0),
         # All GPUs work at once.
         (
@@ -186,7 +186,7 @@ def test_an_engine_computes_shared_media_once(
     form = _by_vllm()
     monkeypatch.setattr(recipes, "facts", lambda _: facts)
     monkeypatch.setattr(recipes, "work", lambda _: work)
-    cost = planned.cost(form._replace(batch=batch))
+    cost = reproduce.cost(form._replace(batch=batch))
     assert (cost.cached, cost.gpus) == (cached, facts.gpus)
     assert cost.hours == pytest.approx(hours, rel=1e-6)
     assert cost.wall == pytest.approx(hours / facts.gpus, rel=1e-6)
@@ -199,7 +199,7 @@ def test_the_share_is_the_one_that_was_measured(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(recipes, "facts", lambda _: ModelFacts(billions=1, picture=clip))
     work = TaskWorkload(docs=192, clips=1, text=3733 - clip, reply=2, pictures=1)
     monkeypatch.setattr(recipes, "work", lambda _: work)
-    cost = planned.cost(form)
+    cost = reproduce.cost(form)
     assert f"({0.942:.1%} of the prompts' cached)" in str(cost)
 
 
@@ -208,7 +208,7 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
     slurm: bool, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    script = "\n".join(planned.lines("maia", slurm=slurm, engine="vllm"))
+    script = "\n".join(reproduce.lines("maia", slurm=slurm, engine="vllm"))
     own = recipes.of("maia")
     forms = [form for one in own if not isinstance(form := recipes.on_vllm(one), str)]
     wanted = [" ".join(["--config", str(one.path.resolve()), *one.options]) for one in forms]
@@ -222,7 +222,7 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
         assert (f"# no form of {one.path.stem} for vllm: " in script) == (
             isinstance(recipes.on_vllm(one), str)
         )
-    without = "\n".join(planned.lines("maia", slurm=slurm))
+    without = "\n".join(reproduce.lines("maia", slurm=slurm))
     (total,) = re.findall(r"7 recipes, about ([\d,.]+) hours", without)
     (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* form (.+)\.$",
                               script, re.MULTILINE)[0]  # fmt: skip
@@ -233,13 +233,13 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
 
 def test_no_recipe_by_an_engine() -> None:
     with pytest.raises(TasksError, match="no recipes of cvrr_es for vllm") as caught:
-        list(planned.lines("cvrr_es", slurm=False, engine="vllm"))
+        list(reproduce.lines("cvrr_es", slurm=False, engine="vllm"))
     assert "no form of llama_vid for vllm: vLLM has no class for it" in str(caught.value)
 
 
 def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that nobody knows is said to be unknown, and is not 0."""
-    before = "\n".join(planned.lines("maverix", slurm=False))
+    before = "\n".join(reproduce.lines("maverix", slurm=False))
     assert "grok_4: 7,668 requests" in before
     assert "its server: unknown price" in before
     assert " and 2 unknown prices for the models' servers" in before
@@ -247,18 +247,18 @@ def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.M
     prices.write_text("models:\n  xai/grok-4: {input: 0, output: 1}\n", encoding="utf-8")
     monkeypatch.setenv(settings.PRICES, str(prices))
     with context.begun():
-        after = "\n".join(planned.lines("maverix", slurm=False))
+        after = "\n".join(reproduce.lines("maverix", slurm=False))
     assert " and 1 unknown prices for the models' servers" in after
 
 
 def test_a_benchmark_without_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipes, "of", lambda _: [])
     with pytest.raises(TasksError, match="there are no recipes of maia"):
-        list(planned.lines("maia", slurm=False))
+        list(reproduce.lines("maia", slurm=False))
 
 
 def test_a_command_can_be_pasted() -> None:
-    commands = [one for one in planned.lines("haven", slurm=False) if one.startswith("lmms_eval")]
+    commands = [one for one in reproduce.lines("haven", slurm=False) if one.startswith("lmms_eval")]
     assert [Path(shlex.split(one)[2]).is_file() for one in commands] == [True] * 5
 
 
@@ -274,7 +274,7 @@ def test_the_command_prints_it(options: tuple[str, ...]) -> None:
     done = CliRunner().invoke(leaderboard_app, ["maia", *options])
     assert done.exit_code == 0
     assert done.stdout.splitlines() == list(
-        planned.lines(
+        reproduce.lines(
             "maia", slurm="--slurm" in options, engine="vllm" if "vllm" in options else None
         )
     )

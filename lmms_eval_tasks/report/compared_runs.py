@@ -14,7 +14,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.notify import visible
-from lmms_eval_tasks.report import measures, readings
+from lmms_eval_tasks.report import aggregation, readings
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
@@ -97,7 +97,7 @@ class Side:
         for benchmark, _ in registry.chosen(names):
             for join in benchmark.joint_metrics:
                 own = {name: self.items[name] for name in join.tasks if name in names}
-                if differ := measures.data_of(own):
+                if differ := aggregation.data_of(own):
                     data = ", ".join(f"{name} {one}" for name, one in differ.items())
                     told = f"{join.group}: not computed, its tasks differ in their data ({data})"
                     yield Condition(Kind.OTHER_ITEMS, told, tuple(own))
@@ -119,7 +119,7 @@ class Side:
             found.append(Condition(Kind.UNJUDGED, told, (name,)))
         for note in readings.notes(task, items):
             found.append(Condition(Kind.READING, f"{name}: {note.text}", (name,)))
-        return record([*found, *measures.few_videos(task, items)])
+        return record([*found, *aggregation.few_videos(task, items)])
 
     def is_valid(self, tasks: Iterable[str]) -> bool:
         """Return False if a number of these tasks is INVALID."""

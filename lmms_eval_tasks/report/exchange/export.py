@@ -17,10 +17,10 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
-from lmms_eval_tasks.report import sides
+from lmms_eval_tasks.report import compared_runs
 from lmms_eval_tasks.report.compare import Comparison
+from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.report.exchange import records
-from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.tables.paper_tables import fixed
 from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
@@ -44,7 +44,7 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bo
     benchmark = registry.named(name)
     if form == "hf" and not runs:
         raise TasksError("--format hf is for results of your own: name the folders of their runs")
-    read = sides.read(runs) if runs else []
+    read = compared_runs.read(runs) if runs else []
     own = [side for side in read if records.own_tasks(benchmark, side)]
     if runs and not own:
         raise TasksError(f"{', '.join(map(str, runs))}: no runs of {benchmark.title}")

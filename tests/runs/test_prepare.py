@@ -9,7 +9,7 @@ import pytest
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import JudgeError, about_file
 from lmms_eval_tasks.judges import asking
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import prepare
 
 JUDGED = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 
@@ -18,17 +18,17 @@ JUDGED = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 def test_the_papers_judge_or_the_users(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = registry.load(name)
     with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
-        before.check_judge(benchmark)
+        prepare.check_judge(benchmark)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
-    before.check_judge(benchmark)
-    assert before.judge_config(benchmark).model == benchmark.paper_judge
-    described = before.describe_judge(benchmark)
+    prepare.check_judge(benchmark)
+    assert prepare.judge_config(benchmark).model == benchmark.paper_judge
+    described = prepare.describe_judge(benchmark)
     assert described["comparable"] is (name != "haven")  # its paper names no judge
-    assert described["prompt"]["hash"] in before.judge_prompt(benchmark)
+    assert described["prompt"]["hash"] in prepare.judge_prompt(benchmark)
     assert "planted" not in json.dumps(described)
-    assert before.judge_config(benchmark, "none").provider == "none"
+    assert prepare.judge_config(benchmark, "none").provider == "none"
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "mine@http://127.0.0.1:9/v1")
-    assert before.judge_config(benchmark).model == "mine"
+    assert prepare.judge_config(benchmark).model == "mine"
     assert all(one.name.isidentifier() for one in benchmark.criteria())
 
 
@@ -37,7 +37,7 @@ def test_without_a_usable_judge_nothing_is_lost(capsys: pytest.CaptureFixture[st
     benchmark = registry.load("maia")
     asking._say_once.cache_clear()  # another test's line
     for _ in range(3):
-        judge = asking.usable(lambda: before.judge_config(benchmark))
+        judge = asking.usable(lambda: prepare.judge_config(benchmark))
         verdict = judge.verdict(benchmark.criteria()[0], {})
         assert (verdict.score, verdict.status) == (None, "skipped")
     said = capsys.readouterr().err

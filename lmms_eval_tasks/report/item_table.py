@@ -14,7 +14,7 @@ from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Task
 from lmms_eval_tasks.report.compare import by_item, rows_of, shown
-from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 CHUNK = 250  # items that are unpacked together

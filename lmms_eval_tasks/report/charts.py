@@ -13,8 +13,8 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 if TYPE_CHECKING:
     import altair
 
+    from lmms_eval_tasks.report.aggregation import Quantity
     from lmms_eval_tasks.report.compare import Comparison
-    from lmms_eval_tasks.report.measures import Quantity
 
 STEP = 22  # pixels of a row
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")

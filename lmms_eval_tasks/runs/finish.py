@@ -11,9 +11,9 @@ from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, T
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.report import arrivals, invalid, measures, provenance
+from lmms_eval_tasks.report import aggregation, arrivals, invalid, provenance
 from lmms_eval_tasks.report.invalid import Lengths
-from lmms_eval_tasks.runs import before, scoring, screen
+from lmms_eval_tasks.runs import prepare, scoring, screen
 from lmms_eval_tasks.runs.judging import JudgeUsage
 from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import saved_runs as saved
@@ -100,7 +100,7 @@ def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
             continue
 
         def asker(_: Item, benchmark: Benchmark = benchmark) -> Asker:
-            return Asker(usable(lambda: before.judge_config(benchmark)))
+            return Asker(usable(lambda: prepare.judge_config(benchmark)))
 
         made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
         if made is carried.items:  # as in nearly all tasks
@@ -128,14 +128,14 @@ def _of_benchmark(
     """
     unpack(results, names)
     # First of all: what a metric was computed with is noted while it is (provenance.note).
-    numbers = {name: measures.numbers(benchmark.tasks[name], own) for name, own in items.items()}
-    joined = {join.group: measures.joined(join, items) for join in benchmark.joint_metrics}
+    numbers = {name: aggregation.numbers(benchmark.tasks[name], own) for name, own in items.items()}
+    joined = {join.group: aggregation.joined(join, items) for join in benchmark.joint_metrics}
     numbers |= {group: found for group, found in joined.items() if found}
     invalid_ones = ((name, problems[name]) for name in names if name in problems)
     conditions = [Condition(Kind.INVALID, why, (name,)) for name, why in invalid_ones]
     conditions += [*_of_data(results), *of_model]
-    known = provenance.known("data", lambda: before.checked(benchmark, names), conditions)
-    left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
+    known = provenance.known("data", lambda: prepare.checked(benchmark, names), conditions)
+    left_out = {name: prepare.left_out(benchmark, known, name) if known else {} for name in names}
     loaded = known.loaded if known else None
     section, more = benchmark.describe(Ran(loaded, names, left_out, items))
     conditions += more
@@ -146,20 +146,20 @@ def _of_benchmark(
         conditions.append(Condition(Kind.NOTE, _NOT_SCORED))
     judged = [name for name in items if benchmark.tasks[name].judgements]
     if judged:
-        judge = provenance.known("judge", lambda: before.describe_judge(benchmark), conditions)
+        judge = provenance.known("judge", lambda: prepare.describe_judge(benchmark), conditions)
         if judge is not None:
             section["judge"] = judge
             conditions += of_judge(judge, judged)
             conditions += departed(departures, judged)
     details = section["details"] = {}
     for name, own in items.items():
-        details[name] = measures.details(benchmark.tasks[name], own)
+        details[name] = aggregation.details(benchmark.tasks[name], own)
         if name in lengths:
             details[name]["token_limit"] = vars(lengths[name])
         conditions += of_items(benchmark.tasks[name], own, lengths.get(name))
     for join in benchmark.joint_metrics:
         if join.group in numbers:
-            details[join.group] = measures.joined_details(join, benchmark.tasks, items)
+            details[join.group] = aggregation.joined_details(join, benchmark.tasks, items)
     videos = provenance.known("videos", lambda: _videos(benchmark, loaded, items), conditions)
     section["videos"] = videos
     section["arrived"] = arrivals.line(items) or _not_counted()
@@ -200,7 +200,7 @@ def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[C
         Kind.CUT: invalid.replies_cut(task.name, items, lengths),
     }
     made = [Condition(kind, text, (task.name,)) for kind, text in found.items() if text]
-    return [*made, *measures.few_videos(task, items)]
+    return [*made, *aggregation.few_videos(task, items)]
 
 
 def reading(details: Mapping[str, Mapping[str, Json]]) -> list[Condition]:
