@@ -114,7 +114,7 @@ RUN = ("lmms_eval", "--tasks", "toy_qa", "--log_samples", "--output_path", "out"
 
 def test_the_page_is_short() -> None:
     code = {name: text for name, text in files().items() if name.endswith(".py")}
-    assert sum(len(text.splitlines()) for text in code.values()) < 235
+    assert sum(len(text.splitlines()) for text in code.values()) < 245
 
 
 @table("interface", [(), ("--force_simple",)])

@@ -79,13 +79,22 @@ class HavenData(LoadedData):
 
 def read(place: Path) -> HavenRelease:
     """The data in a folder, of the sources that the user chose (Benchmark.read)."""
+    return released.read(place, options.current())
+
+
+def require_sample() -> None:
+    """Stop where the packaged sample is asked for that could not be made without an extra.
+
+    Raises:
+        TasksError: names the extra.
+    """
     if settings.is_sample():
         extras.require("haven", "HAVEN's packaged sample")
-    return released.read(place, options.current())
 
 
 def load() -> HavenRelease:
     """The user's data, of the chosen sources (`read`)."""
+    require_sample()
     return read(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
 
 

@@ -344,6 +344,7 @@ class Haven(Benchmark):
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
     ) -> data.HavenData:
         """The data, with what each task cannot ask about."""
+        data.require_sample()
         return data.with_gaps(super().load(names, videos=videos, only=only), names)
 
     def media_job(self, doc: Doc) -> MediaJob | None:

@@ -9,11 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models.host_types import Function, TaskManager
 from lmms_eval_tasks.notify import say
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.models.host_types import Function, TaskManager
 
 OUR_FOLDER = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"

@@ -35,7 +35,7 @@ def test_every_reader(fuzz):
     assert [told for one in fuzz.tallies.values() for told in one.failures] == []
     tasks = {name for name in fuzz.tallies if ":" not in name}
     assert {registry.of_task_name(task) for task in tasks} == {*registry.NAMES}
-    asked = {ask for one in fuzz.scored for ask in one.task.asks}
+    asked = {ask for one in fuzz.scored for ask in one.task.judgements}
     assert len(fuzz.tallies) - len(tasks) >= len(asked)
 
 
