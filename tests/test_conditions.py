@@ -340,6 +340,7 @@ def test_what_all_tasks_have_is_of_no_task_but_invalid() -> None:
         ({"limit": -1, "offset": 0}, ""),
         ({"limit": None}, ""),
         ({"limit": 0.5}, "only part of the data was run (--limit 0.5): not a benchmark result"),
+        ({"limit": 8.0}, "only part of the data was run (--limit 8): not a benchmark result"),
         (
             {"limit": 8, "offset": 16},
             "only part of the data was run (--limit 8 --offset 16): not a benchmark result",

@@ -167,12 +167,13 @@ def as_dicts(found: Iterable[Condition]) -> list[dict[str, object]]:
 def part(config: Mapping[str, Json]) -> str:
     """The line that says which part of the data was run, by lmms-eval's config; "" for all."""
     given = {name: config.get(name) for name in ("limit", "offset")}
-    told = " ".join(f"--{name} {value}" for name, value in given.items() if _is_set(value))
+    # lmms-eval makes a float of 8; a share such as 0.5 is one.
+    told = " ".join(f"--{name} {value:g}" for name, value in given.items() if _is_number(value))
     return f"only part of the data was run ({told}): not a benchmark result" if told else ""
 
 
-def _is_set(value: object) -> bool:
-    return value not in (None, 0, -1)
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and value not in (0, -1)
 
 
 def of_results(results: Mapping[str, Json], benchmark: str, tasks: Collection[str]) -> Record:
