@@ -222,7 +222,7 @@ class Cache:
         return self._file
 
     def _check(self) -> None:
-        """If somebody removed the file, or put another in its place, write its replies there.
+        """Write the replies again if the file was removed or replaced.
 
         What is open can still be read. It is never closed: that would remove the log of the new
         file, whose name it has.

@@ -1,4 +1,4 @@
-"""What the parts of one run share: made when the run begins, gone when it ends.
+"""The state that the parts of one run share: made when the run begins, gone when it ends.
 
 Tasks are called by lmms-eval with a doc and nothing else, so what they need of the run stands here:
 its settings, its model and what was decided for it, which docs it asks. Whatever else a room keeps
@@ -33,7 +33,7 @@ class RunModel:
 
 @dataclass(frozen=True)
 class ClassPlan:
-    """What is done for a run's class (plan.py)."""
+    """The preparations for a run's model class (models/plan.py)."""
 
     interface: Interface = "simple"  # which of the model's classes runs
     arguments: Mapping[str, Any] = field(default_factory=dict)  # beside the user's
@@ -74,7 +74,7 @@ class Context:
             return cast(T, self._own[kind])
 
     def get(self, kind: type[T]) -> T | None:
-        """As `own`; None where it was not made."""
+        """The run's object of a class; None if it was not made."""
         return cast("T | None", self._own.get(kind))
 
     def put(self, kind: type[T], one: T | None) -> T | None:
@@ -128,7 +128,7 @@ def current() -> Context:
 
 
 def _begins_in() -> Context:
-    """What something begins in: a new thread may have nothing to do with the run that goes on."""
+    """The context in which a new one begins; a new thread may not belong to the run in progress."""
     return _HERE.get() or _OUTSIDE
 
 
@@ -202,7 +202,7 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
 
 
 def gathered(own: T) -> list[T]:
-    """What every process of the run has, by rank; each of them has to ask."""
+    """The values of all processes of the run, by rank; each process has to call this."""
     torch = sys.modules.get("torch")
     processes = torch.distributed if torch is not None else None
     if processes is None or not processes.is_available() or not processes.is_initialized():

@@ -1,4 +1,4 @@
-"""What a user did wrong, in one line each.
+"""Errors of the user's input, each with a message of one line.
 
 Every class here is raised with a message that says what is wrong, where, and what to do next; the
 command line prints that message alone, without a traceback.

@@ -1,4 +1,4 @@
-"""What the user sees beside the host's own output: single lines, and tables as wide as fits."""
+"""Output for the user beside lmms-eval's own: single lines, and tables as wide as fits."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def digest(content: bytes) -> str:
-    """What tells one prompt file from another in results."""
+    """The hash by which results tell one prompt file from another."""
     return hashlib.sha256(content).hexdigest()[:12]
 
 
@@ -113,7 +113,7 @@ def load(
 
 
 class _Made(dict[Any, Any]):
-    """What prompts made in a run, by the function and its arguments."""
+    """Values made of prompts in a run, by the function and its arguments."""
 
 
 def once(make: Made) -> Made:

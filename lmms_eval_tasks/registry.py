@@ -1,4 +1,4 @@
-"""Which benchmarks there are: those of the entry point group `lmms_eval_tasks.benchmarks`.
+"""The installed benchmarks: those of the entry point group `lmms_eval_tasks.benchmarks`.
 
 Ours are entries of our own package, and no different from those of others. An entry's name is the
 benchmark's: of its folder under the data root, and the first part of its tasks' names. Its object
@@ -63,7 +63,7 @@ NAMES: tuple[str, ...] = tuple(ENTRIES)
 
 
 def is_ours(name: str) -> bool:
-    """Whether a benchmark is in our own package."""
+    """True if a benchmark is in our own package."""
     return _is_ours(ENTRIES[name])
 
 
@@ -98,7 +98,7 @@ def there() -> Iterator[Benchmark]:
 
 
 def no_folder(name: str) -> str:
-    """Why the tasks of a benchmark cannot be found, where `folder` has none."""
+    """The reason why a benchmark's tasks cannot be found, if `folder` returns None."""
     return (
         f"the tasks of {name} cannot be found: {package(name)} is no package in a folder with an "
         "__init__.py that can be imported"
@@ -115,7 +115,7 @@ def package(name: str) -> str:
 
 @cache
 def folder(name: str) -> Path | None:
-    """Where a benchmark's files are; None if they are in no folder or cannot be found."""
+    """The folder of a benchmark's files; None if they are in no folder or cannot be found."""
     try:
         spec = importlib.util.find_spec(package(name))
     except ERRORS:  # of a package above it
@@ -127,7 +127,7 @@ def folder(name: str) -> Path | None:
 
 
 def has_part(name: str, module: str) -> bool:
-    """Whether a benchmark's package has a module, such as `sample`."""
+    """True if a benchmark's package has a module, such as `sample`."""
     place = folder(name)
     return place is not None and (place / f"{module}.py").is_file()
 
@@ -156,7 +156,7 @@ def of_task_name(task: str) -> str | None:
 
 @cache
 def task_file(name: str, task: str) -> str:
-    """Where a benchmark's task or group stands: in a file of its name; "" if it has none."""
+    """The path of a task's or group's file, which has its name; "" if there is none."""
     place = folder(name)
     # A list of names is longer than a file's name can be: an error of Path's.
     found = place is not None and os.path.isfile(file := f"{place}/{task}.yaml")  # noqa: PTH113

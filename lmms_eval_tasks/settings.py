@@ -39,7 +39,7 @@ class Setting(str, Generic[T_co]):
 
     @property
     def option(self) -> str:
-        """As on the command line."""
+        """The option on the command line."""
         return "--" + self.removeprefix(PREFIX).lower().replace("_", "-")
 
 
@@ -193,14 +193,14 @@ BERTSCORE: Setting[str | None] = declare(
 
 
 def text(variable: str) -> str:
-    """What the user set, as written; "" if nothing."""
+    """The user's value as written; "" if it is not set."""
     run = context.current()
     around: Mapping[str, str] = os.environ if run.environment is None else run.environment
     return run.options.get(variable, around.get(variable, "")).strip()
 
 
 def value(variable: Setting[T]) -> T:
-    """What the user set, in the setting's form; its default if nothing.
+    """The user's value in the setting's type; its default if it is not set.
 
     Raises:
         TasksError: naming the variable and the form it takes.
@@ -369,7 +369,7 @@ def judge_cache() -> Path | None:
 
 @dataclass(frozen=True)
 class JudgeLimits:
-    """What the judges of a whole run may use, over all its processes; None is no limit."""
+    """Limits of a run's judges, over all its processes; None is no limit."""
 
     concurrency: int | None = None  # requests in flight; None is the judge's default
     requests_per_minute: float | None = None

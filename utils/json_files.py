@@ -53,7 +53,7 @@ _STRANGE = (
 
 
 def strange(head: bytes) -> str:
-    """What stands in the place of a file of data or a video, by its first bytes; "" if nothing."""
+    """The kind of a file that is neither data nor a video, by its first bytes; "" if it is fine."""
     return next((said for form, said in _STRANGE if re.match(form, head)), "")
 
 
@@ -126,7 +126,7 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parsed(text: str | bytes) -> Json:
-    """What a text of JSON holds.
+    """The value in a text of JSON.
 
     Raises:
         ValueError: it is none, with what is wrong in one line: where it ends too early, brackets
@@ -154,7 +154,7 @@ def _each_once(pairs: list[tuple[str, Json]]) -> JsonObject:
 
 
 def parsed_yaml(text: str, loader: type[SafeLoader] | None = None) -> Json:
-    """What a text of YAML holds, of LONGEST_YAML bytes, and a million values behind aliases.
+    """The value in a text of YAML: at most LONGEST_YAML bytes, a million values by aliases.
 
     Args:
         text: one document.
@@ -185,7 +185,7 @@ def parsed_yaml(text: str, loader: type[SafeLoader] | None = None) -> Json:
 
 
 def package_yaml(text: str) -> Json:
-    """What a YAML file of this package holds; in C where PyYAML has libyaml, a tenth of the time.
+    """The value in a YAML file of this package, read in C where PyYAML has libyaml.
 
     Files of users are read by `parsed_yaml`, whose limits these need not.
     """
@@ -195,7 +195,7 @@ def package_yaml(text: str) -> Json:
 
 
 def _values(node: Node, known: dict[int, float]) -> float:
-    """How many values a node of YAML stands for; infinitely many if it stands in itself."""
+    """The number of values that a node of YAML stands for; infinite if it contains itself."""
     if id(node) not in known:
         known[id(node)] = float("inf")  # until it is counted
         inside = node.value if isinstance(node.value, list) else []

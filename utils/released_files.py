@@ -1,4 +1,4 @@
-"""What every benchmark does with the files of a user's release: find, read, count, place."""
+"""The files of a user's release: finding, reading, counting and placing them."""
 
 from __future__ import annotations
 

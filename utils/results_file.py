@@ -38,7 +38,7 @@ class StoredCondition(BaseModel):
 
 
 class _Section(BaseModel):
-    """What our hook tells of a benchmark."""
+    """A benchmark's section in the results file."""
 
     judge: _StoredJudge | None = None
     data: JsonObject | None = None
@@ -57,7 +57,7 @@ class _StoredUsage(BaseModel):
 
 
 class _StoredSections(BaseModel):
-    """What it tells beside; every other name is a benchmark's."""
+    """The other sections of ours; every further name is a benchmark's."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, _Section | None]
@@ -75,7 +75,7 @@ class _Config(BaseModel):
 
 
 class _Counts(BaseModel):
-    """Of a task's samples: those of its data, and those that were asked."""
+    """Counts of a task's samples: in its data, and asked."""
 
     original: int = Field(default=0, strict=True)
     effective: int | None = Field(default=None, strict=True)

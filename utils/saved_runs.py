@@ -65,11 +65,11 @@ class SavedRun:
 
     @property
     def results_file(self) -> Path:
-        """Where the host wrote the run's results."""
+        """The path of lmms-eval's results file of the run."""
         return self.file.with_name(_SAMPLES.sub(rf"\g<run>{_RESULTS}", self.file.name))
 
     def section(self, benchmark: str) -> Mapping[str, Json]:
-        """What our hook told of a benchmark; empty where it told nothing."""
+        """A benchmark's section in the results file; empty if there is none."""
         found: Mapping[str, Json] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
         return found
 
@@ -96,7 +96,7 @@ class SavedRun:
 
     @functools.cached_property
     def counted(self) -> tuple[int, int]:
-        """How many samples are in the file, and how many the run had; equal if nobody knows."""
+        """The numbers of samples in the file and in the run; equal if the run's is not known."""
         told = self.results.get("n-samples", {}).get(self.task, {})
         if not isinstance(told.get("effective"), int):
             return 0, 0
@@ -106,7 +106,7 @@ class SavedRun:
 
     @property
     def cut_off(self) -> str:
-        """That samples are missing, as a kill while they are saved leaves a file; "" if none is."""
+        """A line that samples are missing, as after a kill while they were saved; "" if none is."""
         found, asked = self.counted
         text = f"{self.file.name} has {found:,} of the run's {asked:,} samples: run the task again"
         return text if found < asked else ""
@@ -204,7 +204,7 @@ def _is_part(run: SavedRun) -> bool:
 
 
 def _rests_on(run: SavedRun) -> JsonObject:
-    """What is the same in all parts of one run."""
+    """The fields that are the same in all parts of one run."""
     sections = run.results.get("lmms_eval_tasks", {}).items()
     told = {name: one for name, one in sections if _is_benchmark(one)}
     alike = ("data", "options", "prompts", "judge")

@@ -1,4 +1,4 @@
-"""What is wrong with a user's file that a pydantic model refuses, in the user's words."""
+"""Errors in a user's file that a pydantic model finds, in the user's words."""
 
 from __future__ import annotations
 

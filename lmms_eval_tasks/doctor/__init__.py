@@ -1,1 +1,1 @@
-"""What would stop or spoil a run, looked for before it."""
+"""Checks before a run for everything that would stop or spoil it."""

@@ -1,4 +1,4 @@
-"""What would stop or spoil a run of tasks, looked for in a minute before it: the command `doctor`.
+"""The command `doctor`: in a minute, everything that would stop or spoil a run of tasks.
 
 Where a run makes the same check (runs/prepare.py), it is called here, so that both say the same.
 A run ends at the first error; here what one check finds stops no other. Beside these stands what a
@@ -37,7 +37,7 @@ State = Literal["ok", "warning", "error"]
 
 
 class Finding(NamedTuple):
-    """What was found of one thing."""
+    """The result of one check."""
 
     state: State
     told: str  # what there is, or what is wrong and where
@@ -82,7 +82,7 @@ Asked = tuple[Benchmark, LoadedData, str]  # a task, with its benchmark's data
 
 
 class Examination:
-    """Of a run of some tasks.
+    """The checks of a run of some tasks.
 
     Args:
         names: tasks, groups or patterns; without any, the group of each benchmark whose data are
@@ -208,7 +208,7 @@ class Examination:
         yield from (Finding("ok", line) for line in self._uploads(self._asked()))
 
     def _requests(self, benchmark: Benchmark, names: Sequence[str], found: LoadedData) -> Findings:
-        """What a run checks of tasks where data and model are known."""
+        """The checks of tasks for which data and model are known."""
         docs = {name: benchmark.docs(found, name) for name in names}
         if empty := [name for name, own in docs.items() if not own]:
             yield Finding("error", f"nothing is left of {', '.join(empty)}")
@@ -284,7 +284,7 @@ def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
 
 
 def _media_bytes() -> int:
-    """What the made media take on disk."""
+    """The size of the made media on disk, in bytes."""
     made = (settings.cache_dir() / "media").glob("*.*")
     return sum(file.stat().st_size for file in made if file.is_file())
 
@@ -292,7 +292,7 @@ def _media_bytes() -> int:
 def _requests_to_judge(
     benchmark: Benchmark, names: Sequence[str], found: LoadedData
 ) -> Iterator[tuple[Criterion, Mapping[str, Any]]]:
-    """What each judged task would ask first, of a made-up reply to its first question."""
+    """The judge's first request of each judged task, for a made-up reply."""
     for task in (benchmark.tasks[name] for name in names):
         if task.judgements:
             yield from estimate.requests(task, benchmark.docs(found, task.name)[:1])

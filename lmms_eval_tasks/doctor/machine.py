@@ -1,4 +1,4 @@
-"""What a run needs of the machine: settings, packages, a GPU, encoders, folders, keys."""
+"""Checks of the machine: settings, packages, a GPU, encoders, folders, keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENCODERS = ("libx264", "aac")  # of the clips and their sound
 
 
 def checks() -> Iterator[DoctorCheck]:
-    """Of this machine, whatever is run."""
+    """The checks of this machine, whatever is run."""
     yield DoctorCheck("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
     yield DoctorCheck("versions", _versions, "pip install --upgrade lmms-eval-tasks")
     yield DoctorCheck("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")

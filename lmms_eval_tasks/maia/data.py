@@ -61,7 +61,7 @@ def true_letters(video: str, question: MaiaQuestion) -> list[str]:
 
 
 def still() -> bool:
-    """Whether a single picture goes as a clip that repeats it: the user's wish or the model's."""
+    """True if a picture goes as a clip that repeats it, as the user or the model wants."""
     return settings.value(STILL_CLIP) or context.current().plan.pictures_as_videos
 
 

@@ -17,7 +17,7 @@ prompt = prompts.file(
 
 
 class ReferenceAgreement(BaseModel):
-    """What the judge says: one of LABELS, or an object where the user's prompt asks for JSON."""
+    """The judge's reply: one of LABELS, or an object if the user's prompt asks for JSON."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

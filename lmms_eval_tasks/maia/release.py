@@ -132,7 +132,7 @@ class MaiaRelease(Release):
         return {"videos": len(self.videos), "questions": number, "pools": number, "pairs": pairs}
 
     def path_of(self, video: str) -> Path:
-        """Where the file of `video` is, or would be: for "video5" videos/5 with any ending."""
+        """The path of a video's file, if there is one: for "video5" videos/5 with any ending."""
         names = (video.removeprefix("video"), video, video.capitalize())
         folders = [self.folder / "videos", self.folder / "Videos"]
         found = [released_files.video_path(folders, name) for name in names]
@@ -140,7 +140,7 @@ class MaiaRelease(Release):
 
 
 def data_files(folder: Path) -> list[Path]:
-    """What in a folder may hold data, by name: JSON in it, tables in it or below."""
+    """The files in a folder that may hold data, by name: JSON in it, tables in it or below."""
     tables = (file for file in folder.rglob("*") if file.suffix.lower() in (".csv", ".parquet"))
     return sorted({*folder.glob("*.json"), *tables})
 

@@ -59,7 +59,7 @@ def files() -> dict[str, object]:
 
 
 class MaiaScene(TypedDict):
-    """What happens in a video, as sample_scenes_yaml says it."""
+    """The content of a video, as sample_scenes_yaml says it."""
 
     video: int
     seconds: float

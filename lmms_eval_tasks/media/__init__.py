@@ -1,1 +1,1 @@
-"""What models are given of videos, made once for all processes and kept in the user's cache."""
+"""Clips, frames and sound of videos, made once for all processes and kept in the user's cache."""

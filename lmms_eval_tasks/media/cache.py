@@ -49,7 +49,7 @@ def kept(
     identity: str = "",
     **arguments: Json,
 ) -> CacheEntry:
-    """What a worker makes of a video, made once for all threads and processes.
+    """The files that a worker makes of a video, made once for all threads and processes.
 
     Args:
         source: the video.
@@ -170,7 +170,7 @@ def _content_id(path: Path, size: int, modified: int, changed: int) -> str:
 
 @lru_cache(maxsize=65536)
 def _made_id(path: Path, size: int, modified: int, changed: int) -> str:  # noqa: ARG001 - its state
-    """Of a file that was made here, which has the same wherever it is copied."""
+    """The id of a file that was made here; a copy elsewhere has the same."""
     return _digest(path, size)
 
 

@@ -35,7 +35,7 @@ _LOSSLESS = 32 * 2**20  # bytes of samples; 32 frames of 4:2:0 at up to 854 x 48
 
 @dataclass(frozen=True)
 class MediaSpec:
-    """How to make a medium from a video.
+    """The specification of a medium that is made from a video.
 
     kind: `uniform` (n_frames frames), `first_frame`, or `black` (the uniform clip, painted black).
     n_frames: at least 1; a video with fewer frames gives all of them. Not used by first_frame.

@@ -70,7 +70,7 @@ def visuals(doc: Doc) -> list[str] | list[Image]:
 
 
 def log(doc: Doc) -> dict[str, object]:
-    """What was handed over, in plain types.
+    """The media that the model got, in plain types, for the log.
 
     `kind` is video (a file: the model's class takes frames from its `n_frames`) or frames (that
     many images, of `asked` for). Times are seconds of the source, the size is in pixels.

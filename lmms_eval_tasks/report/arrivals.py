@@ -96,7 +96,7 @@ def differing_prompts(task: str, first: Items, second: Items) -> str:
 
 
 def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
-    """Why prompts of the same items differ in length, as far as it is known of them."""
+    """The reason why prompts of the same items differ in length, as far as it is known."""
 
     def differ(of: Callable[[Arrived], object]) -> bool | None:
         known = [(a, b) for a, b in (map(of, pair) for pair in pairs) if a and b]

@@ -118,7 +118,7 @@ def _judged(benchmark: Benchmark, runs: Sequence[saved_files.SavedRun]) -> list[
 
 
 class _Folder:
-    """Where samples and results go, of several folders below each; files there are replaced."""
+    """The folder for samples and results, one below it for each of several runs."""
 
     def __init__(self, folder: Path, runs: Sequence[saved_files.SavedRun]) -> None:
         several = len({run.file.parent for run in runs}) > 1

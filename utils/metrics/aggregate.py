@@ -150,7 +150,7 @@ def by_status(items: Iterable[Item]) -> dict[str, int]:
 
 
 def unlike(asked: Mapping[str, Iterable[Item]]) -> str:
-    """How many items each of several has, if they do not all have the same ones; else ""."""
+    """The number of items of each, if they do not all have the same ones; else ""."""
     ids = {name: frozenset(item["id"] for item in items) for name, items in asked.items()}
     if len(set(ids.values())) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""How far raters agree: kappa, alpha, rank correlation; ours and published scores. Pure.
+"""Agreement of raters: kappa, alpha, rank correlation; ours and published scores. Pure.
 
 A rating is a number of the scale or None (missing). The scale is always given whole: with the
 labels left to the data, an unused one in the middle moves its neighbours together and kappa changes

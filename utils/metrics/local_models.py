@@ -97,7 +97,7 @@ def scored(
 
 
 def problem(kind: str, name: str) -> str | None:
-    """Why a model cannot be used, in one line, or None; for the time before a run.
+    """The reason why a model cannot be used, in one line, or None; for checks before a run.
 
     Its config is read and its weights are not: its metric finds out whether those are whole, and of
     that kind of model.

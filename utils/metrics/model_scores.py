@@ -138,7 +138,7 @@ class _TextEncoder:
         return found
 
     def cut(self) -> str:
-        """How many texts were cut so far."""
+        """The number of texts that were cut so far."""
         cut, most = sum(own for _, own in self.known.values()), self.tokenizer.model_max_length
         return f"{cut} texts of {len(self.known)} different items cut to {most} tokens"
 

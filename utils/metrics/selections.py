@@ -108,7 +108,7 @@ class SetScores(NamedTuple):
 
 
 def set_scores(given: Collection[int], true: Collection[int]) -> SetScores:
-    """How well a selection meets the true one, one to one by number; nothing given is worth 0.
+    """Precision, recall and F1 of a selection by number against the true one; an empty one gives 0.
 
     Args:
         given: numbers; one that does not exist is wrong like any other.

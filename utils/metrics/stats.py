@@ -1,4 +1,4 @@
-"""How sure a number is: intervals clustered by video, and what a difference needs.
+"""Intervals clustered by video, tests of differences, and the clusters that a test needs.
 
 The clusters of every benchmark here are its videos: questions on one video share its difficulty, so
 treating them as independent makes intervals too short (docs/statistics.md). Every function
@@ -255,7 +255,7 @@ POWER = 0.8  # of finding a difference that is there, at a level of 1 - LEVEL
 
 
 def clusters_needed(se: float, clusters: int, difference: float) -> int:
-    """How many clusters like these a test needs to find a difference with POWER.
+    """The number of clusters like these that a test needs to find a difference with POWER.
 
     By the normal approximation: C * (se * (z_.975 + z_.80) / difference)^2.
 
