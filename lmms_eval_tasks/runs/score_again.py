@@ -118,7 +118,10 @@ def _judged(benchmark: Benchmark, runs: Sequence[saved_files.SavedRun]) -> list[
 
 
 class _Folder:
-    """The folder for samples and results, one below it for each of several runs."""
+    """The folder for samples and results, one below it for each of several runs.
+
+    Files that are there are replaced.
+    """
 
     def __init__(self, folder: Path, runs: Sequence[saved_files.SavedRun]) -> None:
         several = len({run.file.parent for run in runs}) > 1
