@@ -110,7 +110,8 @@ class CheckedSource:
         title, _, plural = records.rpartition(" ")
         files = len({window.video for window in source.windows.values()}) + len(source.absent)
         lost = f"of {files:,} {title} {source.noun} cannot be used{source.hint}"
-        lost += f", and with them {len(self.left_out) - len(self.bad):,} of {total:,} {plural}"
+        if plural != source.noun:
+            lost += f", and with them {len(self.left_out) - len(self.bad):,} of {total:,} {plural}"
         unfit = f"of {total:,} {records} do not fit their {source.noun}{source.hint}"
         missing = {**self.missing, **source.absent}
         return [*missing_files(missing, lost, source.cure), *bad_items(self.bad, unfit)]
