@@ -17,7 +17,9 @@ prompt = prompts.file(
 
 
 class ReferenceAgreement(BaseModel):
-    """The judge's reply: one of LABELS, or an object if the user's prompt asks for JSON."""
+    """What the judge says: one of LABELS, or an object where the user's prompt asks for JSON."""
+
+    # This text is sent with the schema: another one would ask all judges anew.
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
