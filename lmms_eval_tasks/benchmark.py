@@ -340,7 +340,11 @@ class Benchmark:
             DataError: they are not there, or something in them is bad that the user did not allow;
                 says all of it.
         """
-        release = self.read(settings.required_folder(self.name, self.title, self.how_to_get))
+        place = settings.required_folder(self.name, self.title, self.how_to_get)
+        try:
+            release = self.read(place)
+        except OSError as error:  # a folder or file that the user may not read
+            raise DataError(f"{error.filename or place}: {error.strerror or error}") from None
         wanted = [one for one in self.sources(release, names) if videos or not one.is_video]
         checked = [sources.check(one, only) for one in wanted if one.tasks]
         records = f"{self.title} {self.records}"
@@ -385,10 +389,10 @@ class Benchmark:
         """Look at the data under a data root, without raising."""
         place = root / self.name
         try:
-            if not place.is_dir():
+            if not place.exists():
                 return DataStatus(place, problem=self.how_to_get)
             return self._status(place)
-        except TasksError as error:
+        except (TasksError, OSError) as error:  # of the second kind: a folder that is not readable
             return DataStatus(place, problem=str(error))
 
     def files(self, source: Path) -> Mapping[str, Path]:

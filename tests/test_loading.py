@@ -119,6 +119,18 @@ def test_no_data(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @over
+def test_what_may_not_be_read(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line with the file: root, who runs tests, may read everything, so it is made up."""
+
+    def refuse(place: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(place))
+
+    monkeypatch.setattr(type(case.benchmark), "read", staticmethod(refuse))
+    assert stopped(case.task) == f"{user / case.name}: Permission denied"
+    assert "Permission denied" in case.benchmark.status(user).problem
+
+
+@over
 def test_a_bad_record(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Named with what it lacks; left out, counted and said where the user allows it."""
     known = {doc[case.record] for doc in docs(case)}

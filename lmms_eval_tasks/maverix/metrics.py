@@ -188,7 +188,9 @@ def _kept_for_both(item: OpenItem) -> bool:
 def score_of_authors(raw: str) -> float:
     """The score that the authors' code reads: the whole part of a dict's `score`, or 0."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # of prose that Python's parser sees
+        # Of prose that Python's parser sees; 3.10 and 3.11 call it deprecated.
+        for kind in (SyntaxWarning, DeprecationWarning):
+            warnings.simplefilter("ignore", kind)
         try:
             return float(int(ast.literal_eval(raw).get("score", 0)))
         except Exception:  # whatever a judge may write
