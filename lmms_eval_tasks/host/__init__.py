@@ -1,1 +1,1 @@
-"""What knows the host: the hook, the script, what YAMLs name, facts about model classes."""
+"""All code that depends on lmms-eval: the hook, the script, the functions that YAMLs name."""

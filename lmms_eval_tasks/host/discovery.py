@@ -1,4 +1,4 @@
-"""Which tasks the host finds, and whose they are: ours, its own, or a user's of the same name."""
+"""The tasks that lmms-eval finds, and their owner: us, lmms-eval, or a user with the same name."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _MARK = "_lmms_eval_tasks"
 
 
 def task_folders() -> list[str]:
-    """The folders that hold task files: our package's own, and each package's with a benchmark.
+    """The folders with task files: our package's, and that of each package with a benchmark.
 
-    The entry point for hosts that find tasks by the group `lmms_eval.tasks` (upstream/entry_point).
+    The entry point of versions of lmms-eval that find tasks by the group `lmms_eval.tasks`
+    (upstream/entry_point).
     """
     places = {name: registry.folder(name) for name in registry.NAMES}
     return sorted(
@@ -38,7 +39,7 @@ def task_folders() -> list[str]:
 
 
 def extend_task_manager(module: ModuleType) -> None:
-    """Task managers read our folder; a TypeError if one cannot be told of a folder."""
+    """Have task managers read our folder; a TypeError if the class takes no `include_path`."""
     manager = module.TaskManager
     if not (finds_tasks(manager) or _by_entry_point(module)):
         _include(manager)
@@ -46,12 +47,12 @@ def extend_task_manager(module: ModuleType) -> None:
 
 
 def finds_tasks(manager: type) -> bool:
-    """Whether a task manager's class reads our folder."""
+    """Return True if a task manager's class reads our folder."""
     return getattr(manager, _MARK, False)
 
 
 def _by_entry_point(module: ModuleType) -> bool:
-    """Whether the host looks for tasks of packages itself, and for ours where they are."""
+    """Return True if lmms-eval itself finds tasks of packages, and our entry point is installed."""
     group = getattr(module, "TASK_ENTRY_POINT_GROUP", None)
     return bool(group and entry_points(group=group, name="lmms_eval_tasks"))
 
@@ -82,7 +83,7 @@ def _include(manager: type) -> None:
 
 
 def _listed(paths: object) -> list[object]:
-    """What the host takes as `include_path`, as a list."""
+    """The value of lmms-eval's `include_path` as a list."""
     if isinstance(paths, Iterable) and not isinstance(paths, str):
         return list(paths)
     return [paths] if paths else []
@@ -93,10 +94,10 @@ def _real(path: object) -> str:
 
 
 def complete(manager: TaskManager, names: Sequence[object]) -> None:
-    """Have a task manager know our tasks that a run names, if it was made without our folder.
+    """Add our tasks that a run names to a task manager that was made without our folder.
 
-    That is one of before the hook was there (`from lmms_eval.tasks import TaskManager` alone loads
-    no plugin), or one without lmms-eval's own tasks.
+    Such a manager was made before the hook was in place (`from lmms_eval.tasks import TaskManager`
+    alone loads no plugin), or without lmms-eval's own tasks.
     """
     unknown = [one for one in _texts(names) if one not in manager.task_index]
     if not our_tasks(unknown):
@@ -111,19 +112,20 @@ def complete(manager: TaskManager, names: Sequence[object]) -> None:
 
 
 def _texts(names: Sequence[object]) -> list[str]:
-    """Names among what lmms-eval takes as `tasks`, where a config names itself."""
+    """The names among lmms-eval's `tasks`; a config has its name in `task` or `group`."""
     asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
     return [one for one in asked if isinstance(one, str)]
 
 
 def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> list[str]:
-    """Our tasks among names or configs as given to the host, groups opened, in order, each once.
+    """Our tasks among lmms-eval's `tasks`: in order, each once, a group replaced by its tasks.
 
     Args:
-        names: as the host's `tasks`.
-        manager: the run's task manager, where it shall be known whose a task is; without it the
-            name says it. Of two files with one name the host takes the first: of its own tasks,
-            `include_path`, ours; but ours, if the user named our folder. A line says which.
+        names: names or configs, as lmms-eval's `tasks`.
+        manager: the run's task manager, which tells the file of each task; without it a task is
+            ours by its name. If two files have one name, lmms-eval takes the first of its own
+            tasks, `include_path` and ours; but ours if the user named our folder. A line tells
+            the user which file runs.
     """
     groups = functools.cache(registry.groups)
     ours_first = _names_our_folder(manager)
@@ -149,10 +151,10 @@ def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> li
 
 
 def check_names(names: Sequence[str], include_path: object = None) -> None:
-    """Refuse a name that begins as ours do, and is nobody's: the host's own message is a traceback.
+    """Refuse a name that begins as ours do and names no task: lmms-eval only prints a traceback.
 
     Raises:
-        TasksError: names it, and the nearest of ours.
+        TasksError: there is no such task; the message has the nearest of our names.
     """
     for name in names:
         own = registry.of_task_name(name)
@@ -170,7 +172,7 @@ def check_names(names: Sequence[str], include_path: object = None) -> None:
 
 
 def _whose(others: Mapping[str, str], ours_first: bool) -> str:
-    """Which of two tasks of one name runs, and how to get the other."""
+    """The line for the user: which of two tasks of one name runs, and how to run the other."""
     names, those = ", ".join(others), ", ".join(dict.fromkeys(others.values()))
     if ours_first:
         return f"{names}: ours run, since include_path names our folder, and not {those}"
@@ -178,13 +180,13 @@ def _whose(others: Mapping[str, str], ours_first: bool) -> str:
 
 
 def _names_our_folder(manager: TaskManager | None) -> bool:
-    """Whether the user names our folder in a task manager's `include_path`."""
+    """Return True if the user names our folder in a task manager's `include_path`."""
     named = _listed(getattr(manager, "include_path", None))
     return not set(task_folders()).isdisjoint(map(_real, named))
 
 
 def _other(manager: TaskManager, file: str, name: str) -> str:
-    """What else the host takes for a name of ours, in words; "" if it takes our file."""
+    """The files that lmms-eval takes instead of ours for a name, in words; "" if it takes ours."""
     entry = manager.task_index.get(name)
     if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""

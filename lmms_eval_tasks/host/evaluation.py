@@ -1,8 +1,8 @@
-"""A run of lmms-eval with tasks of ours: what is checked before it, kept in it and added to it.
+"""A run of lmms-eval with tasks of ours: its checks, its kept replies and its results section.
 
-It is checked before the model is built; judged tasks get as many scoring threads as the judge may
-have requests in flight (lmms-eval's default is four); lmms-eval is kept from sending a wrong frame;
-and our section is added to the results.
+The run is checked before the model is built; judged tasks get as many scoring threads as the judge
+may have requests in flight (lmms-eval's default is four); lmms-eval is kept from sending a wrong
+frame; and our section is added to the results.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _THREADS, HOST_THREADS = "process_docs_parallel", 4  # and lmms-eval's default
 def evaluated(
     evaluate: Function, bound: inspect.BoundArguments, tasks: Sequence[str]
 ) -> Results | None:
-    """What `simple_evaluate` returns, with our section in the results.
+    """Run lmms-eval's `simple_evaluate`; return its results with our section.
 
     Args:
         evaluate: lmms-eval's `simple_evaluate`.
         bound: its arguments.
-        tasks: those of ours among its tasks.
+        tasks: our tasks among those of the run.
 
     Raises:
-        TasksError: the run cannot be made, or its requests fail. Where it has not begun, the error
+        TasksError: the run cannot be made, or its requests fail. Before the run begins, the error
             has an attribute `of_all`: every process of the run raises it.
     """
     if not needs.met():
@@ -78,7 +78,7 @@ def evaluated(
 
 
 def _is_command() -> bool:
-    """Whether this process is lmms-eval's command line, not somebody's script or notebook."""
+    """Return True if this process is lmms-eval's command line, not a user's script or notebook."""
     return bool(re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0]))
 
 
@@ -99,9 +99,10 @@ def _check(given: Arguments, tasks: Sequence[str]) -> None:
 
 @contextmanager
 def _of_all() -> Iterator[None]:
-    """Within it an error of one process of the run is raised by all of them.
+    """Context manager within which all processes of the run raise an error that one of them raises.
 
-    Else those without it would wait for the others, and a `--config` list would go on apart.
+    Otherwise those without an error would wait for the others, and a `--config` list would go on
+    with processes at different runs.
     """
     raised: Exception | None = None
     try:
@@ -117,7 +118,7 @@ def _of_all() -> Iterator[None]:
 
 
 def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signature) -> None:
-    """Have the host score so many replies at a time, unless the user chose a number."""
+    """Have lmms-eval score `wanted` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
         say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
     elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
@@ -126,7 +127,10 @@ def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signat
 
 @contextmanager
 def _named_scoring() -> Iterator[None]:
-    """Within it verdicts are booked under their task, whose name `process_results` is not told."""
+    """Context manager within which verdicts are recorded under the name of their task.
+
+    lmms-eval does not pass the name to `process_results`.
+    """
     from lmms_eval.api.task import ConfigurableTask
 
     score = ConfigurableTask.process_results

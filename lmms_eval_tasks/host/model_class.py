@@ -1,4 +1,4 @@
-"""The host's class of a model: which one it takes, and whether it can be built here."""
+"""lmms-eval's class of a model: the class that it takes, and checks that it can be built here."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from lmms_eval_tasks.utils.metrics import local_models
 
 
 def named(run: Mapping[str, Json]) -> context.RunModel | None:
-    """The run's model as `simple_evaluate` was told; None for an object that the user made.
+    """The run's model by the arguments of `simple_evaluate`; None for an object of the user's.
 
     Raises:
-        TasksError: the host has no such model.
+        TasksError: lmms-eval has no such model.
     """
     from lmms_eval.utils import simple_parse_args_string
 
@@ -45,10 +45,14 @@ def named(run: Mapping[str, Json]) -> context.RunModel | None:
 
 
 def interface_of(model: str, force_simple: bool = False) -> context.Interface:
-    """Which class of a model the host takes: the chat class if there is one, unless told not to.
+    """The interface of the class that lmms-eval takes: chat if the model has it, else simple.
+
+    Args:
+        model: a name of lmms-eval's.
+        force_simple: take the simple class in any case.
 
     Raises:
-        TasksError: the host has no such model.
+        TasksError: lmms-eval has no such model.
     """
     from lmms_eval.models import MODEL_REGISTRY_V2
 
@@ -74,13 +78,13 @@ def _some_video() -> bytes:
 
 
 def set_up(run: Arguments) -> list[str]:
-    """Put what was decided for the class into a run's arguments, and see whether it can be built.
+    """Put the arguments that we set for the class into the run's, and check that it can be built.
 
     Returns:
-        Lines for the user on what is set.
+        Lines that tell the user which arguments are set.
 
     Raises:
-        TasksError: the class cannot be imported, built, or read videos here.
+        TasksError: the class cannot be imported or built, or cannot read videos here.
     """
     model, plan = context.current().model, context.current().plan
     if model is None:
@@ -101,10 +105,10 @@ def set_up(run: Arguments) -> list[str]:
 
 
 def _as_text(arguments: Mapping[str, object]) -> str:
-    """Arguments as `--model_args`: `simple_evaluate` documents a dict, and reads a text alone.
+    """Arguments in the form of `--model_args`: `simple_evaluate` documents a dict, but reads text.
 
     Raises:
-        TasksError: a value means another thing as a text; names it.
+        TasksError: a value would be read back from the text as another value; names it.
     """
     from lmms_eval.utils import simple_parse_args_string
 
@@ -121,7 +125,7 @@ def _as_text(arguments: Mapping[str, object]) -> str:
 
 
 def advice(run: Arguments) -> list[str]:
-    """What to pass for the running model's class (model_capabilities.advice), a line each."""
+    """Lines that tell which arguments to pass for the run's model (model_capabilities.advice)."""
     model, batch = context.current().model, str(run.get("batch_size") or 1)
     return model_capabilities.advice(model, int(batch)) if model and batch.isdecimal() else []
 
@@ -130,7 +134,7 @@ def advice(run: Arguments) -> list[str]:
 
 
 def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
-    """What a run is told of its model's class before it loads it, and what it would miss then.
+    """The checks of the command `doctor` of a run's model: class, key, checkpoint and arguments.
 
     Raises:
         TasksError: the class cannot be used for these tasks.
@@ -159,7 +163,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
 
 
 def _key(found: type, model: context.RunModel) -> Findings:
-    """Whether a variable of a key that the class's module reads is set."""
+    """Check that a variable with an API key that the class's module reads is set."""
     asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(found))
     if not asked or model.arguments.keys() & {"api_key", "base_url"}:
         return
@@ -171,13 +175,13 @@ def _key(found: type, model: context.RunModel) -> Findings:
 
 
 def _source(found: type) -> str:
-    """Of the modules of the host that a class and its bases are of."""
+    """The source of lmms-eval's modules that define a class and its bases."""
     modules = {one.__module__ for one in found.__mro__ if one.__module__.startswith("lmms_eval.m")}
     return "\n".join(inspect.getsource(importlib.import_module(one)) for one in sorted(modules))
 
 
 def _checkpoint(model: context.RunModel) -> Findings:
-    """Whether the weights that are named are on this machine."""
+    """Check that the weights of `pretrained` are on this machine."""
     if not (name := str(model.arguments.get("pretrained") or "")):
         return
     if (folder := local_models.find(name)) is not None:
@@ -195,7 +199,7 @@ def _checkpoint(model: context.RunModel) -> Findings:
 
 
 def _positions(checkpoint: Path) -> Findings:
-    """Where the text behind a video starts, by the checkpoint's config (positions.py)."""
+    """Check the position of the text behind a video, by the checkpoint's config (positions.py)."""
     try:
         starts = positions.starts_of(checkpoint)
     except Exception as error:  # whatever a config of others makes of its class
@@ -216,7 +220,7 @@ def _positions(checkpoint: Path) -> Findings:
 
 
 def built(model: context.RunModel) -> type:
-    """The class, imported as the host does it a moment later."""
+    """The model's class, imported as lmms-eval imports it a moment later."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
     who = f"{model.name} ({model.interface})"
@@ -224,7 +228,7 @@ def built(model: context.RunModel) -> type:
         path = MODEL_REGISTRY_V2.resolve(model.name, model.interface == "simple").class_path
         module, _, name = path.rpartition(".")
         found: type = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever a module of the host does when it is imported
+    except Exception as error:  # whatever a module of lmms-eval does when it is imported
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise TasksError(
             f"{who} cannot be imported here ({why}); lmms-eval-tasks models {model.name} says what "
@@ -237,9 +241,10 @@ def built(model: context.RunModel) -> type:
 
 
 def _device_map(found: type, model: context.RunModel) -> dict[str, str]:
-    """What to set where a class's own `device_map` is "", which transformers 5 refuses.
+    """Arguments for a class whose default `device_map` is "", which transformers 5 refuses.
 
-    Several processes are left alone: the classes then name each process's device themselves.
+    Empty for other classes, and in runs of several processes: there the classes name the device
+    of each process.
     """
     # A class that passes its arguments on is asked together with its bases.
     signatures = (inspect.signature(vars(one).get("__init__", object)) for one in found.__mro__)
@@ -260,7 +265,12 @@ _FORCED = "FORCE_QWENVL_VIDEO_READER"
 
 
 def _check_torchcodec(reader: str, who: str) -> None:
-    """Can this reader of videos (model_capabilities.MediaSupport.video) of a class be used here?"""
+    """Check that the reader of a class (model_capabilities.MediaSupport.video) can be used here.
+
+    Raises:
+        TasksError: it is torchcodec, which cannot be loaded; or the variable that chooses the
+            reader has a wrong value.
+    """
     qwens = reader == "qwen_vl_utils"  # takes torchcodec if it is installed
     forced = os.environ.get(_FORCED) if qwens else None
     if forced is not None and forced not in ("decord", "torchcodec", "torchvision"):

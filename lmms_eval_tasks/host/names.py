@@ -1,4 +1,4 @@
-"""What the task files name: the host's functions for every benchmark, and its tables of metrics.
+"""The functions that task files name for every benchmark, and the tables of metrics.
 
 `!function` is a plain getattr, so the names with a task or group in them are made when a selected
 task asks for them (PEP 562): `docs_TASK`, `metrics_TASK`, `data_BENCHMARK`, `joined_GROUP__NUMBER`.
@@ -58,9 +58,10 @@ def _of(task: str) -> tuple[Benchmark, Task]:
 
 
 def _rows(benchmark: str) -> Path:
-    """A folder for the host's `load_from_disk`, whose split `test` has one row (see `_docs`).
+    """A folder for lmms-eval's `load_from_disk`; its split `test` has one row (see `_docs`).
 
-    No builder, no lock, no hub. Renamed when it is written: safe with several processes.
+    It needs no dataset builder, lock or hub. It is written under another name and then renamed,
+    which is safe with several processes.
     """
     target = settings.cache_dir() / "datasets" / benchmark
     if target.is_dir():
@@ -80,7 +81,7 @@ def _rows(benchmark: str) -> Path:
 
 
 def _docs(task: str) -> Callable[[Dataset], Dataset]:
-    def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what the host loaded says nothing
+    def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what lmms-eval loaded says nothing
         from datasets import Dataset
         from datasets.table import InMemoryTable
 
@@ -95,31 +96,31 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
     return process_docs
 
 
-# --- what the model is given --------------------------------------------------------------------
+# --- the request to the model -------------------------------------------------------------------
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
-    """For simple models: the request's text."""
+    """The request's text, for simple models."""
     return messages.text_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
 
 
 def doc_to_visual(doc: Doc) -> list[object]:
-    """For simple models: pictures, files and sound in order."""
+    """The request's pictures, files and sound in order, for simple models."""
     delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
     return messages.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
-    """For chat models: one user turn, its parts in order."""
+    """One user turn with the request's parts in order, for chat models."""
     delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
     return messages.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
-# --- what the reply is worth --------------------------------------------------------------------
+# --- scores of the reply ------------------------------------------------------------------------
 
 
 def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
-    """One reply; what cannot be read or judged stays an item with its status: nothing raises."""
+    """The scores of a reply; one that cannot be read or judged has a status, and nothing raises."""
     benchmark, task = _of(doc["task"])
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.log_entry(doc), **_handed(task, doc)}
@@ -136,12 +137,15 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
 
 @lru_cache(maxsize=len(registry.NAMES))
 def _judge(run: judge_run.JudgeSession, benchmark: Benchmark) -> Judge:  # noqa: ARG001
-    """Looked up once in a run: a file or a setting that changes meanwhile must not change it."""
+    """The run's judge, looked up once: later changes of files and settings do not change it."""
     return usable(lambda: prepare.judge_config(benchmark))
 
 
 def _handed(task: Task, doc: Doc) -> JsonObject:
-    """What was handed over; where it cannot be told any more, the answer still counts."""
+    """The log of the media that the model is given; {"media": None} if it cannot be made.
+
+    The answer counts all the same.
+    """
     try:
         told: JsonObject = {**task.media_log(doc)}
         if told.get("media") and context.current().plan.videos_as_pictures:

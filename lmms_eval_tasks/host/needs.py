@@ -1,7 +1,7 @@
-"""What the hook leans on in lmms-eval: names, arguments, texts; and what is off without one.
+"""The parts of lmms-eval that the hook requires: names, arguments, texts; and the loss without one.
 
-A version does not tell: a build from git bears that of the release before it, and a newer release
-may still have all of it. So each thing is looked for.
+A version number is not enough: a build from git has that of the release before it, and a newer
+release may still have all parts. So each part is looked for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMMAND = "lmms_eval.__main__"  # there only in a run by the command line
 
 
 class HostFeature(NamedTuple):
-    """Something of lmms-eval: its module, its name there, arguments that it takes."""
+    """A part of lmms-eval: its module, its name there, the arguments that it takes."""
 
     module: str
     name: str  # "": the file of a module that is not imported for it
@@ -110,14 +110,14 @@ FILELOCK = "filelock>=3.15.4,<4.3"  # as in pyproject.toml
 
 @cache
 def met() -> bool:
-    """Whether our tasks can be run in our way; what lmms-eval lacks is said, once in a process."""
+    """Return True if lmms-eval has all that our runs require; say once what it lacks."""
     if told := unmet():
         say(told)
     return not _missing(fatal=True)
 
 
 def examined() -> Findings:
-    """The same for the command `doctor`."""
+    """The check of lmms-eval's parts for the command `doctor`."""
     from lmms_eval_tasks.doctor.checks import Finding
 
     told = unmet()
@@ -126,7 +126,7 @@ def examined() -> Findings:
 
 
 def unmet() -> str:
-    """What lmms-eval does not have, and what that means, in words; "" if it has all."""
+    """The parts that lmms-eval lacks and the consequence, in words; "" if it has all."""
     if lacking := _missing(fatal=True):
         meant = (
             "nothing is checked before the model loads, failed requests count as answers, and the "
@@ -138,7 +138,11 @@ def unmet() -> str:
 
 
 def _missing(fatal: bool) -> list[str]:
-    """What lmms-eval does not have of what our tasks cannot run without, or of the rest."""
+    """The parts that lmms-eval lacks, in words.
+
+    Args:
+        fatal: look for the parts that our runs cannot do without; else for the others.
+    """
     wanted = [one for one in PLACES if fatal is not bool(one.lost)]
     looked = [one for one in wanted if one.module != COMMAND or COMMAND in sys.modules]
     found = ((one, _lacking(one)) for one in looked)
@@ -148,16 +152,16 @@ def _missing(fatal: bool) -> list[str]:
 
 
 def check_filelock() -> None:
-    """Refuse a filelock that the host can't share locks of: it finds out when the model is built.
+    """Refuse a filelock whose locks lmms-eval can't share: it would only fail at the model's build.
 
     Raises:
-        TasksError: the host imports a private module that this filelock does not have.
+        TasksError: lmms-eval imports a private module that this filelock does not have.
     """
     from lmms_eval import evaluator
 
     share, private = getattr(evaluator, "_enable_reentrant_filelocks", None), "filelock._api"
     if share is None or private not in share.__code__.co_names:
-        return  # upstream/fixes/filelock_private_module, or a host with another way
+        return  # upstream/fixes/filelock_private_module, or an lmms-eval with another way
     try:
         importlib.import_module(private)
     except ImportError as error:
@@ -166,7 +170,7 @@ def check_filelock() -> None:
 
 
 def _lacking(place: HostFeature) -> str:
-    """What lmms-eval does not have of a place, in words; "" if it has all."""
+    """The name, text or arguments of a part that lmms-eval lacks, in words; "" if it has all."""
     try:
         found, source = _found(place)
     except (ImportError, AttributeError):
@@ -185,7 +189,7 @@ def _lacking(place: HostFeature) -> str:
 
 
 def _found(place: HostFeature) -> tuple[Any, str | None]:
-    """What stands in a place, and its source if a text is looked for in it and it has one."""
+    """The object of a part, and its source if that is known and a text is looked for in it."""
     if not place.name:
         spec = importlib.util.find_spec(place.module)
         if spec is None or spec.origin is None:

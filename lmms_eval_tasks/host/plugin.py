@@ -1,4 +1,4 @@
-"""The hook in lmms-eval: what is arranged in it, and when.
+"""The hook in lmms-eval: the functions that it wraps, and when.
 
 lmms-eval loads the entry point group `lmms_eval.models` before it imports its task manager
 (docs/design.md, "What lmms-eval does"). `register` uses that moment to arrange three things, each
@@ -88,11 +88,12 @@ def when_imported(name: str, act: Act, failed: Failed, defines: str = "") -> Non
 
     Args:
         name: the module.
-        act: what is done. An exception of it is raised now; after an import, which it must not
-            break, `failed(name, exception)` is called instead.
+        act: the function to call. Its exception is raised if the module is there already; after an
+            import, which it must not break, `failed(name, exception)` is called instead.
         failed: see `act`.
-        defines: what `act` needs of the module. A module that is just being imported lacks it, and
-            no import follows: then `act` is called when somebody asks the module for it.
+        defines: the name that `act` needs of the module. A module that is just being imported
+            lacks it, and no import follows: then `act` is called when other code asks the module
+            for the name.
     """
     module = sys.modules.get(name)
     if module is None:
@@ -114,7 +115,7 @@ def _attempt(act: Act, failed: Failed, module: ModuleType) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """One shot: steps aside at the first import of `name`, and acts once it has been executed."""
+    """A finder that acts once, when the first import of `name` has been executed."""
 
     def __init__(self, name: str, act: Act, failed: Failed) -> None:
         self.name, self.act, self._failed = name, act, failed
@@ -137,9 +138,9 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _unfinished(defines: str, act: Act, failed: Failed) -> type[ModuleType]:
-    """The class of a module that is being imported: acts once, when it is asked for a name.
+    """The class of a module that is being imported: acts once, when other code asks it for a name.
 
-    Both `module.name` and `from module import name` ask it.
+    Both `module.name` and `from module import name` ask for a name.
     """
 
     class Unfinished(ModuleType):
@@ -172,9 +173,9 @@ def _guard_command(module: ModuleType) -> None:
 
 
 def guarded(evaluate: Function) -> Function:
-    """lmms-eval's `simple_evaluate`, which makes runs with tasks of ours in our way.
+    """lmms-eval's `simple_evaluate`, wrapped: runs with tasks of ours go through evaluation.py.
 
-    For other tasks it is lmms-eval's own, with its arguments as they came.
+    Runs of other tasks call lmms-eval's function with unchanged arguments.
     """
     if getattr(evaluate, _MARK, False):
         return evaluate
@@ -197,7 +198,7 @@ def guarded(evaluate: Function) -> Function:
 
 
 def _ours(given: Arguments) -> list[str]:
-    """Our tasks among those of a run; a task manager is made where its name alone does not tell."""
+    """Our tasks among those of a run; a task manager is made if names alone do not decide."""
     from lmms_eval_tasks.host import discovery
 
     names = given.get("tasks") or []
@@ -229,9 +230,9 @@ def _evaluation() -> ModuleType:
 
 
 def commanded(module: ModuleType) -> Function:
-    """lmms-eval's `cli_evaluate`, which goes on after a run of ours that cannot be made.
+    """lmms-eval's `cli_evaluate`, wrapped: it goes on after a run of ours that cannot be made.
 
-    By itself it prints a traceback and exits with 0.
+    lmms-eval's function prints a traceback and exits with 0.
     """
     evaluate_all: Function = module.cli_evaluate
     if getattr(evaluate_all, _MARK, False):
@@ -257,7 +258,7 @@ def commanded(module: ModuleType) -> Function:
 
 
 def _told(evaluate: Function, wrong: list[str]) -> Function:
-    """`cli_evaluate_single`, whose errors of ours are one line each, and kept in `wrong`."""
+    """`cli_evaluate_single`, wrapped: it prints a TasksError as one line and adds it to `wrong`."""
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(*args: object, **kwargs: object) -> object:

@@ -45,7 +45,7 @@ class Positioned(Protocol):
 
 
 class Start(NamedTuple):
-    """Where a model puts the text behind the probe."""
+    """The position at which a model puts the text behind the probe."""
 
     family: str  # the package of transformers.models that computes it, or another module
     largest: int  # position of the video
@@ -64,7 +64,7 @@ class Start(NamedTuple):
 
     @property
     def line(self) -> str:
-        """What is computed, in words."""
+        """The positions or times that the model computes, in words."""
         how = f"transformers {importlib.metadata.version('transformers')} ({self.family})"
         if not self.has_times:
             return f"{how} gives {_GROUPS} groups of frames {self.times} different times"
@@ -75,14 +75,14 @@ class Start(NamedTuple):
 
 
 def start(model: Positioned) -> Start | None:
-    """Compute where a model puts the text behind a video of 32 frames.
+    """Compute the position at which a model puts the text behind a video of 32 frames.
 
     Args:
         model: a module with `get_rope_index` and its checkpoint's config; its weights, which may
             be on the device "meta", are not used.
 
     Returns:
-        None if its function takes no videos as grids, or lays its tokens out in a way of its own.
+        None if its function takes no videos as grids, or expects another layout of tokens.
     """
     takes = inspect.signature(model.get_rope_index).parameters
     vision = getattr(getattr(model, "config", None), "vision_config", None)
@@ -100,12 +100,12 @@ def start(model: Positioned) -> Start | None:
 
 
 def _whole(video: int) -> list[int]:
-    """Kinds of tokens: text, the whole video, text."""
+    """The kinds of the probe's tokens: text, the whole video, text."""
     return [0] * 4 + [_VIDEO] * video * _GROUPS + [0] * 4
 
 
 def _frame_by_frame(video: int) -> list[int]:
-    """Kinds of tokens of a video whose frames have texts, such as times, between them."""
+    """The kinds of the probe's tokens if texts, such as times, stand between a video's frames."""
     return [*([0] * 4 + [_VIDEO] * video) * _GROUPS, *[0] * 4]
 
 
@@ -115,7 +115,7 @@ def _probed(
     vision: PretrainedConfig,
     layout: Callable[[int], list[int]],
 ) -> tuple[Tensor, Tensor]:
-    """Positions of the probe's tokens (axes x tokens), and which of these are the video's."""
+    """Positions of the probe's tokens (axes x tokens), and a mask of the tokens of the video."""
     import torch
 
     merge = vision.spatial_merge_size
@@ -151,10 +151,10 @@ def _family(model: Positioned) -> str:
 
 @contextmanager
 def right(lm: ModelInstance) -> Iterator[list[Condition]]:
-    """Within it a model of lmms-eval has the text behind a video at its largest position plus one.
+    """Context manager in which a model puts the text behind a video at its largest position + 1.
 
-    `--model-positions installed` leaves it as it is, as is a family whose own rule is not known.
-    Yields the conditions of the numbers; none where nothing is off.
+    `--model-positions installed` leaves the model as it is; so is a family whose rule is not known.
+    Yields the conditions of the numbers; none if the model's positions are right.
     """
     found = []
     with ExitStack() as stack:
@@ -170,13 +170,13 @@ def right(lm: ModelInstance) -> Iterator[list[Condition]]:
 
 
 def is_put_right(found: Start) -> bool:
-    """Return True if runs with our tasks put the right rule in the place of what was found."""
+    """Return True if runs with our tasks replace the installed rule by the right one."""
     known = found.family in FAMILIES and found.has_times
     return known and settings.value(settings.MODEL_POSITIONS) == "right"
 
 
 def told(found: Start) -> str:
-    """The line on positions that are off: what is installed, and what is done about it."""
+    """The line on wrong positions: the installed ones, and whether a run corrects them."""
     if is_put_right(found):
         return f"{found.line}: put right, at {found.largest + 1}"
     return f"{found.line}: as installed"
@@ -187,7 +187,7 @@ def _condition(found: Start) -> Condition:
 
 
 def models_of(lm: ModelInstance) -> Sequence[Positioned]:
-    """The modules of a model of lmms-eval that compute such positions, each once."""
+    """The modules of a model of lmms-eval that compute positions, each once."""
     from torch.nn import Module
 
     held = [one for one in getattr(lm, "__dict__", {}).values() if isinstance(one, Module)]
@@ -196,9 +196,9 @@ def models_of(lm: ModelInstance) -> Sequence[Positioned]:
 
 
 def behind_videos(positions_of: _Positions) -> _Positions:
-    """`get_rope_index` by the rule: what comes behind a video starts at its largest position + 1.
+    """`get_rope_index` by the right rule: tokens behind a video start at its largest position + 1.
 
-    Where it does so by itself the result is the same, bit for bit.
+    If the installed function follows the rule, the result is the same, bit for bit.
     """
     signature = inspect.signature(positions_of)
 
@@ -248,9 +248,9 @@ def moved(
 
 
 def starts_of(checkpoint: Path) -> list[Start]:
-    """Where a checkpoint's model puts the text behind a video, by its config alone.
+    """The positions where a checkpoint's model puts the text behind a video, by its config alone.
 
-    Empty if its class is not transformers' own, or computes no such positions.
+    Empty if its class is not one of transformers, or computes no such positions.
     """
     import torch
     import transformers

@@ -1,12 +1,12 @@
-"""The `lmms_eval` command: the host's own command line, with what it leaves undone mended.
+"""The `lmms_eval` command: lmms-eval's command line with these corrections and additions.
 
-- finds our tasks in every subcommand, also when another package's broken entry point switched the
-  host's plugins off;
-- exits non-zero when a run failed (the host prints the error and exits with 0), and with 3 when
+- finds our tasks in every subcommand, also when another package's broken entry point switched
+  lmms-eval's plugins off;
+- exits non-zero when a run failed (lmms-eval prints the error and exits with 0), and with 3 when
   more requests to the model, or verdicts of its judge, failed than `--max-failed` allows;
 - a folder in the working directory that bears a task's name does not hijack `--tasks`;
-- takes our options beside the host's;
-- where all tasks are ours, prints a first screen of our own in place of the host's table, which
+- takes our options beside lmms-eval's;
+- where all tasks are ours, prints a first screen of our own in place of lmms-eval's table, which
   stands in a file with all of the papers' (`--tables all` prints them too).
 """
 
@@ -50,10 +50,10 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    """Run the host with these arguments, and end as it should have."""
+    """Run lmms-eval with these arguments, and exit with the code that it should have."""
     plugin.install()
     sys.argv = [sys.argv[0], *arguments]
-    # The host itself does not tell.
+    # lmms-eval itself does not report it.
     outcome = SimpleNamespace(failed=False, runs=[], printed=[])
     watch = functools.partial(_watch, outcome)
     plugin.when_imported("lmms_eval.__main__", watch, _unwatched)
@@ -78,7 +78,7 @@ def _run(arguments: list[str]) -> None:
 
 
 def _check_list(arguments: Sequence[str]) -> None:
-    """End here if the runs of a `--config` list set our variables in `env` in different ways.
+    """Exit if the runs of a `--config` list set our variables in `env` in different ways.
 
     lmms-eval puts the `env` of all of them into the environment before the first one begins, so
     that each would be made with the last one's.
@@ -105,7 +105,7 @@ def _check_list(arguments: Sequence[str]) -> None:
 
 
 def _take_own_options(arguments: list[str]) -> list[str]:
-    """Take our options out of the command line; returns the host's arguments."""
+    """Take our options out of the command line; return lmms-eval's arguments."""
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, usage=argparse.SUPPRESS, prog="lmms_eval"
     )
@@ -130,7 +130,7 @@ def _unwatched(name: str, error: Exception) -> None:
 
 
 def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
-    """Wrap the host's `cli_evaluate_single`, whose exceptions the host swallows."""
+    """Wrap lmms-eval's `cli_evaluate_single`, whose exceptions lmms-eval swallows."""
     evaluate = module.cli_evaluate_single
     plain: Function = print
 
@@ -176,7 +176,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             raise
 
     def shown(*args: object, **kwargs: object) -> None:
-        """What the host prints after its runs."""
+        """Keep lmms-eval's lines after its runs; print them if our first screen does not."""
         if outcome.runs:
             outcome.printed += map(str, args)
             wanted = settings.value(settings.TABLES)
@@ -189,7 +189,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
 
 def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
-    """Have the host find our tasks and take names for names; a TasksError for a wrong name."""
+    """Have lmms-eval find our tasks, and take names for names; a TasksError for a wrong name."""
     from lmms_eval.tasks import TaskManager
 
     paths = getattr(args, "include_path", None)
@@ -197,19 +197,19 @@ def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
         (args.include_path,) = paths = discovery.task_folders()
     discovery.check_names((tasks or "").split(","), paths)
     if tasks and discovery.our_tasks([tasks]) and Path(tasks).is_dir():
-        # A list of names is never taken for a folder, and the host drops repetitions.
+        # A list of names is never taken for a folder, and lmms-eval drops repetitions.
         args.tasks = f"{tasks},{tasks}"
 
 
 @contextmanager
 def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
-    """Within it the host's next run is of a second that no other run to this folder has.
+    """Context manager within which lmms-eval's next run gets a second of its own in this folder.
 
-    The host names files by the second and adds samples to a file that is there: of two runs of one
-    model the results of one were lost, and their samples mixed.
+    lmms-eval names files by the second and adds samples to a file that is there: of two runs of one
+    model in the same second, the results of one were lost and their samples mixed.
     """
     second = getattr(getattr(module, "utils", None), "get_datetime_str", None)
-    # Another rank saves nothing; another host may name them otherwise.
+    # Another rank saves nothing; another lmms-eval may name them otherwise.
     if not output_path or second is None or os.environ.get("RANK", "0") != "0":
         yield
         return
@@ -244,9 +244,9 @@ def _is_of_saving(record: Record) -> bool:
 
 
 def _not_saved(logged: Sequence[str]) -> str:
-    """What the host failed to write, and why: it logs both, one after the other, and goes on.
+    """The file that lmms-eval failed to write, and the reason; "" if it wrote all.
 
-    Another rank than the first saves nothing, and logs nothing.
+    lmms-eval logs both, one after the other, and goes on. Only the first rank saves and logs.
     """
     for place, said in enumerate(logged):
         if "Could not save " in said:
@@ -255,7 +255,7 @@ def _not_saved(logged: Sequence[str]) -> str:
 
 
 def _all_ours(results: Results) -> bool:
-    """Whether our section tells of all of a run's tasks: the host may have one of such a name."""
+    """Return True if our section has all of a run's tasks, and none is lmms-eval's own."""
     sections = [own for own in results["lmms_eval_tasks"].values() if isinstance(own, dict)]
     told = {task for own in sections for task in own.get("details", ())}
     return told.issuperset(results["configs"])
@@ -267,7 +267,7 @@ def _show(results: Results, printed: Sequence[str], output_path: str | None) -> 
 
     from lmms_eval_tasks.runs import screen
 
-    # The host does not tell where it wrote its results, but how it names them.
+    # lmms-eval does not report where it wrote its results; its rule for file names is known.
     stamp = str(results.get("date", "run")).replace(":", "-")
     name = Path(str(results.get("model_name_sanitized", "")), f"{stamp}_results.json")
     files = [Path(output_path, name)] if output_path and Path(output_path, name).is_file() else []

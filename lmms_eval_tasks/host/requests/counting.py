@@ -4,7 +4,7 @@
 - `engine`: in the messages that vLLM's `LLM.chat` is given;
 - `processor`: where transformers' processors take pictures, frames and sound, until transformers'
   `generate`: an engine that calls a processor keeps what it made, and calls it for some alone;
-- `reader`: what decord was asked for, where a class has a processor of its own.
+- `reader`: the frames that decord was asked for, if a class has a processor of its own.
 
 The same frames can arrive as 2,000 or as 4,000 tokens, by the size to which a class brings them.
 So the width and height of pictures and the tokens of a prompt are counted too: at transformers'
@@ -48,7 +48,7 @@ _SOUNDS = ("input_audio", "audio_url", "audio")
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Within it the shared places count; what is not installed, or is otherwise, does not."""
+    """Context manager within which the shared places count, but for missing or changed ones."""
     with ExitStack() as stack:
         for module, owner, method, see in _PLACES:
             found = getattr(sys.modules.get(module), owner, None)
@@ -149,10 +149,10 @@ def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
 def _sizes_of_rows(
     config: object, given: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
 ) -> list[tuple[Size, ...]]:
-    """The different sizes of each row's pictures and frames, where `generate` is told them.
+    """The different sizes of each row's pictures and frames, if `generate` is given them.
 
     Args:
-        counts: tokens of each kind of picture in each row, which say whose a grid is.
+        counts: tokens of each kind of picture in each row, which decide the row of a grid.
         number: of rows.
     """
     vision = getattr(config, "vision_config", None)

@@ -1,8 +1,8 @@
-"""Replies that the token limit cut: what can be known of them beside their text.
+"""Replies that the token limit cut: their number of tokens, and whether they are all reasoning.
 
-How many tokens a reply has is told by its class, or counted with the tokenizer that the class
-holds; where neither is there (an endpoint that reports nothing), nobody knows. A reply that is all
-reasoning shows it by a tag left open, unless the chat template opened it in the prompt: then the
+The class reports the tokens of a reply, or they are counted with the tokenizer that the class
+holds; without both (an endpoint that reports nothing), the number is not known. A reply that is
+all reasoning has a tag left open, unless the chat template opened the tag in the prompt: then the
 reply has no tag at all, and would be read as an answer.
 """
 
@@ -20,9 +20,9 @@ _HOLDERS = ("tokenizer", "_tokenizer", "processor", "_processor", "_image_proces
 
 
 def tokens(lm: ModelInstance, text: str) -> int | None:
-    """Tokens of a reply as the class's tokenizer counts them; None if it holds none.
+    """The number of a reply's tokens by the class's tokenizer; None if the class holds none.
 
-    It may be one or two short of what was generated: special tokens are no text.
+    It may be one or two below the number of generated tokens: special tokens are no text.
     """
     for holder in _holders(lm):
         encoder: Tokenizer = getattr(holder, "tokenizer", holder)
@@ -32,10 +32,10 @@ def tokens(lm: ModelInstance, text: str) -> int | None:
 
 
 def opened_in_prompt(lm: ModelInstance, texts: Sequence[str]) -> bool:
-    """Whether the chat template opens the reasoning, so that a reply without a tag is all of it.
+    """Return True if the chat template opens the reasoning: a reply without a tag is all reasoning.
 
-    The template of the tokenizer that the class holds says it; else the replies do, if most of them
-    close what they did not open.
+    The template of the tokenizer that the class holds decides; without one, True if most replies
+    close a tag that they did not open.
     """
     for holder in _holders(lm):
         for content in ("x", [{"type": "text", "text": "x"}]):
@@ -50,7 +50,7 @@ def opened_in_prompt(lm: ModelInstance, texts: Sequence[str]) -> bool:
 
 
 def has_processor(lm: ModelInstance) -> bool:
-    """Whether a class gives its media to a processor of transformers' form."""
+    """Return True if a class passes its media to a processor of transformers' form."""
     from transformers import ProcessorMixin
 
     return any(isinstance(holder, ProcessorMixin) for holder in _holders(lm))

@@ -1,8 +1,9 @@
-"""What really reached the model: frames, pictures and seconds of sound of each request, counted.
+"""Media that reached the model: frames, pictures and seconds of sound of each request, counted.
 
-A task hands over a video; what a class makes of it is the class's affair, and it tells nobody. So
-it is counted at the last place that all classes of a kind share (counting.py), and dealt out here
-to the requests that are asked at the moment. Where it cannot be told nothing is said.
+A task hands over a video; its class decides how many frames of it the model gets, and does not
+report that. So media are counted at the last place that all classes of a kind share (counting.py),
+and assigned here to the requests that are asked at the moment. A request whose media cannot be told
+from another's has no counts.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Size = tuple[int, int]  # width and height in pixels
 
 
 class Deliveries:
-    """What is known of a run's requests by task and id of a doc, until their replies are scored."""
+    """Facts of a run's requests by task and doc id, kept until their replies are scored."""
 
     def __init__(self) -> None:
-        # What reached the model (DeliveredMedia, in plain types).
+        # The media that reached the model (DeliveredMedia, in plain types).
         self.seen: dict[tuple[str, str], Mapping[str, object]] = {}
         # Whether the reply is as long as its limit of tokens, where its length is known.
         self.at_limit: dict[tuple[str, str], bool] = {}
@@ -38,7 +39,7 @@ class Deliveries:
 
 @dataclass
 class DeliveredMedia:
-    """What reached the model of one request."""
+    """The counts of one request's media that reached the model."""
 
     at: str  # where it was counted: sent, processor, reader or engine
     frames: int | None = 0  # of its videos; None where a whole file was sent
@@ -67,7 +68,7 @@ class PromptRow(NamedTuple):
 
 
 class RequestContent(NamedTuple):
-    """What a request hands over."""
+    """The text of a request, and its numbers of videos and pictures."""
 
     text: str
     videos: int
@@ -79,7 +80,7 @@ class Expected:
 
     Args:
         name: of the request.
-        shown: what it hands over; called once something of it is seen, if ever.
+        shown: returns its content; called when the first of its media is seen, if ever.
     """
 
     def __init__(self, name: str, shown: Callable[[], RequestContent]) -> None:
@@ -87,19 +88,19 @@ class Expected:
 
     @cached_property
     def shown(self) -> RequestContent:
-        """What it hands over, its text without what classes move."""
+        """The content of the request; its text without the marks that classes move."""
         shown = self._shown()
         return shown._replace(text=without_marks(shown.text))
 
     def seen(self, made: DeliveredMedia) -> DeliveredMedia:
-        """Pictures that were handed over as a video are its frames."""
+        """Counts in which pictures that stand for a video are frames of it."""
         if self.shown.videos and not self.shown.pictures and made.frames == 0:
             made.frames, made.pictures = made.pictures, 0
         return made
 
 
 class Watch:
-    """The requests that a class is asked at the moment, and what was seen of each."""
+    """The requests that a class is asked at the moment, with the media that were seen of each."""
 
     def __init__(self, asked: Iterable[Expected], reads: bool) -> None:
         self._reads = reads
@@ -115,7 +116,7 @@ class Watch:
             self._asked[one.name] = one
 
     def settled(self, name: str) -> DeliveredMedia | None:
-        """What reached the model of a request, which is watched no more."""
+        """Stop watching a request; return the counts of its media, None if they are not known."""
         with self._lock:
             self._asked.pop(name, None)
             self._events = [event for event in self._events if event != ("handed", name)]
@@ -123,7 +124,7 @@ class Watch:
             return self.seen.pop(name, None)
 
     def note(self, events: Iterable[Event]) -> None:
-        """Take in what a place of counting.py saw."""
+        """Take in the events of one of the places in counting.py."""
         with self._lock:
             for kind, value in events:
                 if kind == "sent":
@@ -136,7 +137,7 @@ class Watch:
                     self._events.append((kind, value))
 
     def end(self) -> None:
-        """What is left after the last `generate`: what a reader was asked for, and no more."""
+        """Assign the rest after the last `generate`: only frames asked of a reader count."""
         with self._lock:
             self._events = [event for event in self._events if event[0] in ("handed", "read")]
         self.note([("generate", ())])
@@ -153,7 +154,7 @@ class Watch:
         self.seen[name] = self._asked[name].seen(found)
 
     def _of_text(self, text: str) -> str | None:
-        """The request that asks this, if possible one of which nothing was seen."""
+        """The request with this text; of several, one without seen media. None if none fits."""
         shown = {name: one.shown.text for name, one in self._asked.items()}
         fitting = {name: own for name, own in shown.items() if own and own in text}
         longest = max(map(len, fitting.values()), default=0)
@@ -161,10 +162,10 @@ class Watch:
         return next((one for one in names if one not in self.seen), next(iter(names), None))
 
     def _deal_out(self, rows: Sequence[PromptRow]) -> None:
-        """What was counted belongs to the requests that were handed over meanwhile.
+        """Assign the counted media to the requests that were handed over meanwhile.
 
-        Some classes prepare the next request while one is answered: what is not all there of it is
-        dealt out the next time.
+        Some classes prepare the next request while the model answers one: a request whose media
+        are not complete yet waits for the next call.
         """
         events, self._events = self._events, []
         names = [value for kind, value in events if kind == "handed"]
@@ -181,7 +182,7 @@ class Watch:
 
 
 def without_marks(text: str) -> str:
-    """Without white space and marks of pictures, which classes move and put in their own way."""
+    """A text without white space and marks of pictures, which each class places differently."""
     return "".join(text.replace("<image>", "").split())
 
 
@@ -191,7 +192,10 @@ ASKED: ContextVar[str] = ContextVar("ASKED", default="")
 
 @contextmanager
 def asking(name: str) -> Iterator[None]:
-    """Within it, and in threads and tasks that it starts (endpoints.in_context), this is asked."""
+    """Context manager within which ASKED has this name, also in threads and tasks started there.
+
+    See endpoints.in_context.
+    """
     token = ASKED.set(name)
     try:
         yield
@@ -201,12 +205,12 @@ def asking(name: str) -> Iterator[None]:
 
 @contextmanager
 def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
-    """While a class is asked, what reaches the model is noted; it is complete when that is done.
+    """Context manager that counts the media that reach the model; complete at its end.
 
     Args:
         asked: the requests.
-        reads: whether what a reader was asked for goes to the model: not where a processor of
-            transformers' takes it first, which may have no use for it.
+        reads: True if frames that a reader was asked for go to the model; False if a processor
+            of transformers takes them first, which may drop some.
     """
     run, watch = context.current(), Watch(asked, reads)
     before = run.put(Watch, watch)
@@ -218,22 +222,26 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
 
 
 def handed(name: str) -> None:
-    """A request's media are asked for by the class, which is about to use them."""
+    """Note that the class asks for a request's media, which it is about to use."""
     if (watch := context.current().get(Watch)) is not None:
         watch.note([("handed", name)])
 
 
 def request_name(task: str, doc: str) -> str:
-    """What the request of a doc is called while it is asked."""
+    """The name of a doc's request while it is asked."""
     return f"{task}/{doc}"
 
 
 def _dealt(
     asked: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
 ) -> list[DeliveredMedia] | None:
-    """What each of the requests got; None where it cannot be told apart.
+    """The media of each request; None if they cannot be told apart.
 
-    `whole` says whether these are all that were handed over.
+    Args:
+        asked: the requests.
+        events: the counted media, in order.
+        reads: True if frames that a reader was asked for go to the model.
+        whole: True if these are all requests that were handed over.
     """
     of: dict[str, list[Json]] = {kind: [] for kind in ("video", "pictures", "sound", "read")}
     for kind, value in events:

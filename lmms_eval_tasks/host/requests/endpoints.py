@@ -1,4 +1,4 @@
-"""What is mended in the host's classes that ask a server: what they send, how often it is made."""
+"""Corrections of lmms-eval's classes that ask a server: sent media, event loops, threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# The variables by which the host chooses how pictures are encoded: the format, its quality.
+# The variables by which lmms-eval chooses how pictures are encoded: the format, its quality.
 _PICTURES = ("LMMS_IMAGE_ENCODE_FORMAT", "LMMS_IMAGE_JPEG_QUALITY")
 _KEPT = 2**28  # characters of encoded media that are kept: about 30 clips of 32 frames as PNG
 
@@ -40,9 +40,9 @@ Parts = list[JsonObject]  # of a message
 
 @contextmanager
 def right_media() -> Iterator[None]:
-    """Within it the host's chat classes send each frame they mean, and sound that can be heard.
+    """Context manager within which lmms-eval's chat classes send the right frames and sounds.
 
-    By itself the host keeps the encoded frames of a request by `id(picture)` and drops the
+    By itself lmms-eval keeps the encoded frames of a request by `id(picture)` and drops the
     pictures, so that a later frame may get an earlier one's id, and its bytes. Of a sound it sends
     the path, which no server reads: OpenAI's, vLLM and SGLang take the sound itself. And it reads
     and encodes a video anew for each question: here its frames are kept for the next ones.
@@ -101,7 +101,7 @@ def _formed(
     *args: object,
     **kwargs: object,
 ) -> list[JsonObject]:
-    """The host's messages, each part of which is made by itself, and a video's frames once."""
+    """lmms-eval's messages, with each part encoded by itself and a video's frames only once."""
 
     def alone(message: ChatMessage, content: ChatContent) -> Parts:
         single = type(message)(role=message.role, content=[content])
@@ -129,7 +129,7 @@ def _formed(
 
 
 def _key(content: ChatContent, *how: object) -> str:
-    """What decides on the frames of a video and their encoding; "" if it is no file."""
+    """The key of a video's encoded frames, of all that decides on them; "" if it is no file."""
     try:
         return known_as(content.url, content.model_dump(), picture_format(), how)
     except (OSError, TypeError, ValueError):
@@ -137,14 +137,14 @@ def _key(content: ChatContent, *how: object) -> str:
 
 
 def picture_format() -> tuple[str, str]:
-    """How the host encodes pictures: the format's name, and its quality if it has one."""
+    """The format in which lmms-eval encodes pictures, and its quality, "" if it has none."""
     name, quality = (os.environ.get(variable, "") for variable in _PICTURES)
     name = name.upper() or "PNG"
     return name, (quality or "85") if name in {"JPEG", "JPG", "WEBP"} else ""
 
 
 def conditions(lm: ModelInstance) -> list[Condition]:
-    """What a class that asks an endpoint sends in the place of frames and pictures as they are."""
+    """The condition that an endpoint gets frames and pictures in a lossy format; else none."""
     name, quality = picture_format()
     if not quality or not hasattr(lm, "client"):
         return []
@@ -154,7 +154,7 @@ def conditions(lm: ModelInstance) -> list[Condition]:
 
 
 def _sound(url: object) -> JsonObject | None:
-    """A sound itself in the place of its path; None if it is no file."""
+    """The message part with a sound's bytes instead of its path; None if it is no file."""
     if not isinstance(url, str) or not (path := Path(url)).is_file():
         return None
     sound = {"data": base64.b64encode(path.read_bytes()).decode(), "format": path.suffix[1:]}
@@ -163,11 +163,11 @@ def _sound(url: object) -> JsonObject | None:
 
 @contextmanager
 def own_loops(lm: ModelInstance) -> Iterator[None]:
-    """Within it each thread that calls a class with an asynchronous client has its own event loop.
+    """Context manager within which each thread that calls an asynchronous class has an event loop.
 
     By itself such a class runs each call of `generate_until` on a new loop, while its client keeps
     connections open, which end with the loop that opened them: the next call's requests fail with
-    "Event loop is closed". And what one request reads and encodes holds up all others of its loop.
+    "Event loop is closed". Also, one request's reading and encoding blocks all others of its loop.
     """
     openai = sys.modules.get("openai")
     client = getattr(lm, "client", None)
@@ -204,9 +204,9 @@ def own_loops(lm: ModelInstance) -> Iterator[None]:
 
 @contextmanager
 def in_context() -> Iterator[None]:
-    """Within it a pool of threads runs what it is given in the context of who gives it.
+    """Context manager within which thread pools run a function in the context of its submitter.
 
-    So it is known of a class's threads, as of tasks of an event loop, whose request they send.
+    So it is known which request a class's thread sends, as it is of the tasks of an event loop.
     """
     submit = ThreadPoolExecutor.submit
 

@@ -1,4 +1,4 @@
-"""lmms-eval's log as far as a run listens to it: errors that a class logs in place of raising."""
+"""lmms-eval's log in a run: errors that a class logs instead of raising them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ def is_of_a_model(record: Record) -> bool:
 
 
 class LoggedErrors:
-    """What a class logs as errors while it is asked; a sink of loguru's takes 10 ms to add."""
+    """The errors that a class logs while it is asked.
+
+    One sink for all requests: loguru takes 10 ms to add a sink.
+    """
 
     def __init__(self) -> None:
         self._listeners: dict[int, tuple[str, list[str]]] = {}
 
     def hear(self, text: str) -> None:
-        """Tell all who want it, in the thread that logs."""
+        """Pass a logged line to all listeners that want it, in the thread that logs."""
         asked = delivery.ASKED.get()
         for name, found in list(self._listeners.values()):
             if not name or asked in (name, ""):
@@ -33,7 +36,11 @@ class LoggedErrors:
 
     @contextmanager
     def of(self, name: str = "") -> Iterator[list[str]]:
-        """What is logged within: where this request is asked, or nobody's; all without a name."""
+        """Context manager that yields the errors logged within it.
+
+        Args:
+            name: of a request: yield only its errors, and those of no known request; "" for all.
+        """
         found: list[str] = []
         self._listeners[id(found)] = name, found
         try:
@@ -44,7 +51,10 @@ class LoggedErrors:
 
 @contextmanager
 def audible(*mute: str) -> Iterator[None]:
-    """Within it the host's log can be heard, but for some modules; somebody may have muted it."""
+    """Context manager within which lmms-eval's log is enabled, but for the modules in `mute`.
+
+    Other code may have disabled it.
+    """
     from loguru import logger
 
     logger.enable("lmms_eval")
@@ -61,7 +71,10 @@ def audible(*mute: str) -> Iterator[None]:
 def logged(
     level: str, wanted: Callable[[Record], bool], hear: Callable[[str], object]
 ) -> Iterator[None]:
-    """What the host logs within goes to `hear`: it goes on after trouble, and tells nobody else."""
+    """Context manager that passes the wanted lines of lmms-eval's log, one line each, to `hear`.
+
+    Lines are cut at 300 characters; an exception of `hear` does not end the run.
+    """
     from loguru import logger
 
     def tell(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Replies on disk as they arrive, so that a run that is stopped goes on where it was."""
+"""Replies written to disk as they arrive, so that a stopped run can go on from there."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ _DONE = ".done"  # of a run that got its results: nothing to go on with
 class KeptReplies:
     """Replies of one model to our tasks, a line each, in a file for each task and process.
 
-    Those of runs that were stopped are read. A process holds a lock on the files that it writes, so
+    The files of stopped runs are read. A process holds a lock on the files that it writes, so
     that no other run takes them for those of a stopped one; the lock ends with the process. A run
     that got its results renames its files, so that the same command asks again.
     """
 
     def __init__(self, model: str, tasks: Sequence[str], rank: int) -> None:
-        """Read what was kept of a model, and of all that decides on its replies beside.
+        """Read the kept replies.
 
-        Every process of a run has to make one, before any of them adds a reply.
+        Every process of a run has to make an object, before any of them adds a reply.
+
+        Args:
+            model: the model, with everything else that decides on its replies, in words.
+            tasks: names of tasks.
+            rank: of this process.
         """
         name = hashlib.sha256(model.encode()).hexdigest()[:16]
         self.folder = settings.cache_dir() / "replies" / name
@@ -63,9 +68,9 @@ class KeptReplies:
         arrived: Mapping[str, Json] | None,
         tokens: int | None = None,
     ) -> None:
-        """Keep one, with its `tokens` if its class counted them.
+        """Write a reply to its file, with its number of `tokens` if its class counted them.
 
-        A folder that cannot be written is told once and loses nothing else.
+        If the folder cannot be written, one line tells the user, and the run goes on.
         """
         if not self._writable:
             return
@@ -89,12 +94,12 @@ class KeptReplies:
             )
 
     def told(self) -> str:
-        """For a run that ends early: what is there, and what to do."""
+        """The message of a run that ends early: the kept replies, and how to go on."""
         there = self.there()
         return f"{there}; the same command goes on from there" if there else "No reply had come"
 
     def there(self) -> str:
-        """How many replies are kept, and where; "" for none."""
+        """The number of kept replies and their folder, in words; "" for none."""
         known = {key for file in self._own() for key in _read(file)}
         return f"{len(known)} replies are kept in {self.folder}" if known else ""
 
@@ -103,7 +108,7 @@ class KeptReplies:
         return [*self._stopped, *self._there(f"*.{self._run}")]
 
     def close(self) -> None:
-        """End writing."""
+        """Close the files and release their locks."""
         for opened in self._files.values():
             with contextlib.suppress(OSError):  # of a full disk, which `add` has told
                 opened.close()
@@ -115,7 +120,7 @@ class KeptReplies:
         self._locks.clear()
 
     def finish(self) -> None:
-        """The run has its results."""
+        """Close the files of a run that has its results, and put them away once these are saved."""
         self.close()
         command = context.outside().get(Unsaved)
         if command is None:
@@ -124,7 +129,7 @@ class KeptReplies:
             command.append(self)
 
     def put_away(self) -> None:
-        """The results are saved: the same command asks anew."""
+        """Rename the files of a run whose results are saved: the same command asks anew."""
         for file in self._own() if self._rank == 0 else ():
             try:
                 file.replace(file.with_name(file.name + _DONE))
@@ -133,16 +138,16 @@ class KeptReplies:
 
 
 class Unsaved(list[KeptReplies]):
-    """Replies of runs that are through, in a command that saves their results after them."""
+    """Replies of finished runs, in a command that saves their results later."""
 
     def put_away(self) -> None:
-        """The results are saved."""
+        """Put away the replies of all these runs, whose results are saved."""
         while self:
             self.pop().put_away()
 
 
 def _is_held(file: Path) -> bool:
-    """Whether a process that is alive writes it."""
+    """Return True if a live process writes the file."""
     with contextlib.suppress(*_NO_LOCKS):
         try:
             with (lock := _lock(file)):
@@ -153,16 +158,16 @@ def _is_held(file: Path) -> bool:
 
 
 class _Lock(FileLock):
-    """A class of its own: lmms-eval makes all `FileLock`s of one path one, which it takes twice."""
+    """A `FileLock` of our own: lmms-eval makes all `FileLock`s of a path one reentrant object."""
 
 
 def _lock(file: Path) -> BaseFileLock:
-    """The lock of a file of replies, a file beside it; acquiring it waits for nobody."""
+    """The lock of a file of replies, a file beside it; acquiring a held lock fails at once."""
     return _Lock(f"{file}.lock", timeout=0, thread_local=False)
 
 
 def _read(file: Path) -> dict[str, Mapping[str, Json]]:
-    """The whole lines of a file; others were cut off by a kill, or damaged."""
+    """The complete rows of a file, by key; lines cut off by a kill, or damaged, are skipped."""
     found = {}
     for line in file.read_bytes().split(b"\n"):
         with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):

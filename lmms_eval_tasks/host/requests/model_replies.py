@@ -1,4 +1,4 @@
-"""What a model's class returned for a request: its text, its counts of tokens, or a failure."""
+"""Replies as a model's class returns them: a text, with counts of tokens, or a failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmms_eval_tasks.utils.replies import refusals
 
 
 def unwrapped(reply: Reply) -> tuple[str | None, TokenCounts | None]:
-    """The text of what a class returned, and its counts of tokens if it told them."""
+    """The text of a class's reply, and its counts of tokens if it has them."""
     from lmms_eval.api.instance import unwrap_generation_output
 
     text, counts = unwrap_generation_output(reply)
@@ -17,7 +17,7 @@ def unwrapped(reply: Reply) -> tuple[str | None, TokenCounts | None]:
 
 
 def with_counts(text: str, tokens: object) -> Reply:
-    """A kept reply as a class returns it that counts tokens; the text alone if nobody did."""
+    """A kept reply as a class that counts tokens returns it; the text alone without a count."""
     from lmms_eval.api.instance import GenerationResult, TokenCounts
 
     known = isinstance(tokens, int)
@@ -25,16 +25,17 @@ def with_counts(text: str, tokens: object) -> Reply:
 
 
 def failure_of(text: str | None) -> str | None:
-    """What went wrong with a request, in one line; None for an answer, be it empty."""
+    """The failure of a request, in one line of up to 300 characters; None for any answer."""
     if text is None or not refusals.is_model_error(text):
         return None
     return " ".join(text.split())[:300].rstrip(".")
 
 
 def mark_lost(found: Sequence[Reply], errors: Sequence[str]) -> list[Reply]:
-    """The replies; empty ones are failures if their class logged more errors than they tell.
+    """The replies, in which empty ones become failures if the class logged further errors.
 
-    Each gets its own error if there is one for each, else the last.
+    That is if there are more logged errors than replies that are failures already. Each empty reply
+    gets its own error if there is one for each, else all get the last.
     """
     texts = [unwrapped(one)[0] for one in found]
     empty = [place for place, text in enumerate(texts) if not (text or "").strip()]

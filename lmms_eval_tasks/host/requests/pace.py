@@ -1,16 +1,16 @@
-"""How many requests a class is handed at a time, so that each reply is known as soon as can be.
+"""The number of requests that a class is handed at a time, so that replies are known early.
 
 lmms-eval hands a class all requests of a run in one call, and a reply is known when the call
-returns. How a class works on the requests of a call decides on what can be handed to it without
-making it slower; it is seen by what the class has, not by its name:
+returns. The way in which a class works on the requests of a call decides how many it can be handed
+without making it slower. The attributes of a class show this way, not its name:
 
-- it says itself how many it wants in a call (`requests_at_once`), since each call costs it much;
-- it says that it may be called for each request by itself from so many threads
-  (`requests_in_flight`), or its `client` is one of chat completions and it says how many requests
-  it has in flight: so it is called;
+- it has the number of requests that it wants in a call (`requests_at_once`), since a call is
+  expensive for it: so many;
+- it may be called for each request by itself from several threads (`requests_in_flight`), or its
+  `client` is one of chat completions and it has a number of requests in flight: each by itself;
 - its `generate_until` starts threads, tasks or a loader (it prepares the next request while one is
   answered, or uploads a video once for all its questions): portions, by time and by count;
-- all others answer one batch after the other: a batch, which is one request unless told.
+- all others answer one batch after the other: a batch, by default one request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # A portion ends after so many seconds or so many batches, whichever is first.
 SECONDS, PORTION = 30.0, 20
-# What the host's classes call the number of their requests in flight.
+# What lmms-eval's classes call the number of their requests in flight.
 _IN_FLIGHT = ("num_concurrent", "num_cpus")
 _BATCH = (*_IN_FLIGHT, "batch_size", "concurrency", "max_workers")
 _SEVERAL = re.compile(r"\b(?:ThreadPoolExecutor|DataLoader|Thread|submit)\(|\basyncio\.")
@@ -40,7 +40,7 @@ _PLACE_OF_FILE = 4  # among the positional arguments of tqdm
 
 
 class Pace:
-    """What one class is handed at a time in one run."""
+    """The number of requests that a class is handed at a time in a run."""
 
     def __init__(self, lm: ModelInstance, run: Mapping[str, object]) -> None:
         model = context.current().model
@@ -57,11 +57,11 @@ class Pace:
         self._several = _works_on_several(lm)
 
     def first_portion(self, most: int) -> int:
-        """How many requests to hand over first: `most`, where more would only show the same."""
+        """The number of requests to hand over first; above `most` only if the class wants more."""
         return self.at_once if self._wants else min(self.at_once, most)
 
     def next_portion(self, asked: int, seconds: float) -> int:
-        """How many requests to hand over, after so many were answered in so many seconds."""
+        """The number of requests to hand over next, after `asked` were answered in `seconds`."""
         if self._wants or not self._several:
             return self.at_once
         batches = SECONDS * asked / (self.at_once * max(seconds, 1e-9))
@@ -82,7 +82,7 @@ def _in_flight(lm: ModelInstance) -> int:
 
 
 def _number(owner: object, name: str) -> int:
-    """An attribute that is a number above 0; else 0."""
+    """An attribute of `owner` that is an int above 0; else 0."""
     number = _said(owner, name)
     return number if isinstance(number, int) and number > 0 else 0
 
@@ -105,15 +105,15 @@ def _works_on_several(lm: ModelInstance) -> bool:
 
 @contextmanager
 def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[None]]:
-    """A bar over all of a run's requests, and within it no other: classes show one for each call.
+    """Context manager with a bar over all of a run's requests, within which other bars are hidden.
 
-    The others are written nowhere, and count all the same: vLLM divides by the time that its own
-    has, which is 0 of one that is disabled.
+    Classes show a bar for each call. These are written to the null device, and not disabled: vLLM
+    divides by the elapsed time of its bar, which is 0 if it is disabled.
 
     Args:
         total: requests.
-        done: those whose replies were kept of an earlier run.
-        silent: as on all ranks but the first.
+        done: requests whose replies an earlier run kept.
+        silent: show no bar; for all ranks but the first.
     """
     plain = tqdm.__init__
     with (

@@ -1,8 +1,8 @@
-"""Replies between model and host: kept as they arrive, failed requests told from answers.
+"""Replies between the model and lmms-eval: kept as they arrive, failures told from answers.
 
-The host hands a model all requests of a run at once and gets the replies when the last is done, so
-a run that is stopped keeps nothing; and of a request that failed it learns what the class made of
-it: a text, an empty one, or one reply too few. Here a class is handed the requests of our tasks a
+lmms-eval hands a model all requests of a run at once and gets the replies when the last is done, so
+a run that is stopped keeps nothing. For a failed request it gets whatever the class returns: a
+text, an empty one, or one reply too few. Here a class is handed the requests of our tasks a
 few at a time (pace.py), and each reply is kept as soon as it is known.
 """
 
@@ -29,7 +29,12 @@ from lmms_eval_tasks.utils import interrupts
 
 @contextmanager
 def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
-    """Within it the host's models are asked through us in a `run` of its `simple_evaluate`."""
+    """Context manager within which lmms-eval's models in a `run` are asked by our RequestRunner.
+
+    Args:
+        run: the arguments of `simple_evaluate`.
+        tasks: our tasks.
+    """
     from lmms_eval import evaluator
 
     evaluate = evaluator.evaluate

@@ -45,10 +45,10 @@ from lmms_eval_tasks.host.requests.model_replies import (
     with_counts,
 )
 
-# What else decides on replies: of the environment, and of the host's arguments.
+# Further variables of the environment, and arguments of lmms-eval, that decide on replies.
 _ADDRESSES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 _CHOSEN = ("force_simple", "gen_kwargs", "system_instruction", "apply_chat_template")
-# Modules of the host that log a line at the end of each call.
+# Modules of lmms-eval that log a line at the end of each call.
 _AFTER_CALLS = tuple(f"lmms_eval.models.model_utils.{name}" for name in ("gen_metrics", "progress"))
 
 
@@ -57,7 +57,7 @@ class RequestsFailedError(TasksError):
 
 
 class RunFacts(NamedTuple):
-    """What is known of a run's replies beside their texts, filled as it goes."""
+    """Facts of a run's replies beside their texts; filled while it runs."""
 
     lengths: dict[str, Lengths]  # of each of our tasks' replies
     conditions: list[Condition]  # that the model is run under
@@ -90,17 +90,17 @@ class RequestRunner:
         self._failed_in_a_row, self._answered, self._stopped_by = 0, False, ""
         self._one_by_one = context.current().plan.one_by_one
         self._errors = LoggedErrors()
-        # Not the model's own rank, which the host sets later.
+        # Not the model's own rank, which lmms-eval sets later.
         self._rank = int(os.environ.get("RANK", "0"))
         mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
         self.kept = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
 
     def _generate(self, requests: list[ModelRequest]) -> list[Reply]:
-        """What the class replies; of a reply without content some return None."""
+        """The class's replies; "" for None, which some classes return for an empty reply."""
         return ["" if reply is None else reply for reply in self._plain(requests)]
 
     def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
-        """The host's call: replies in the order of the requests."""
+        """The replies in the order of the requests; called by lmms-eval."""
         replies: list[Reply] = [None] * len(requests)
         own = [place for place, one in enumerate(requests) if one.task_name in self._tasks]
         others = [place for place, one in enumerate(requests) if one.task_name not in self._tasks]
@@ -139,7 +139,7 @@ class RequestRunner:
         return replies
 
     def _ask(self, call: _Call, left: Mapping[str, list[int]], own: Sequence[int]) -> None:
-        """Ask what is left of each task, and keep what comes."""
+        """Ask the requests of each task that have no kept reply, and keep each reply."""
         if self._pace.in_flight:
             self._ask_side_by_side(call, [place for places in left.values() for place in places])
             return
@@ -197,7 +197,7 @@ class RequestRunner:
     def _take(
         self, call: _Call, place: int, reply: Reply, seen: delivery.DeliveredMedia | None
     ) -> None:
-        """A reply has come: keep it, unless it tells of a failure."""
+        """Take a reply that has arrived: keep it, unless it is a failure."""
         call.bar.update()
         request = call.requests[place]
         text, counts = unwrapped(reply)
@@ -232,7 +232,7 @@ class RequestRunner:
             )
 
     def _replies(self, requests: list[ModelRequest], names: Sequence[str]) -> list[Reply]:
-        """One for each request; a failure that the class hides stands in its reply's place."""
+        """One reply for each request; a failure that the class hides replaces its reply."""
         if not self._one_by_one:
             with self._errors.of() as errors:
                 found = self._generate(requests)
@@ -246,7 +246,7 @@ class RequestRunner:
         return [self._alone(one, name) for one, name in zip(requests, names, strict=True)]
 
     def _alone(self, request: ModelRequest, name: str) -> Reply:
-        """The reply to a request that no other request's fate hangs on."""
+        """The reply to a request that is asked alone, so that no other request fails with it."""
         found, why = [], ""
         with delivery.asking(name), self._errors.of(name) as errors:
             try:
@@ -261,7 +261,7 @@ class RequestRunner:
         return refusals.model_error(errors[-1] if errors else why)
 
     def _finish(self, asked: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]) -> None:
-        """Count the tokens of our replies, and write the tag that stood in the prompt."""
+        """Count the tokens of our replies, and restore a reasoning tag that stood in the prompt."""
         texts: dict[int, str] = {}
         for place, (request, name) in asked.items():
             text, counts = unwrapped(replies[place])
@@ -291,15 +291,15 @@ class RequestRunner:
         return doc
 
     def _known(self, request: ModelRequest) -> tuple[str, str]:
-        """The id of a request's doc, and what decides on the reply, hashed.
+        """The id of a request's doc, and a hash of all that decides on the reply beside the model.
 
-        Beside the model that is the doc, its text, its media, the sampling.
+        That is the doc, its text, its media and the sampling.
         """
         name, doc = request.task_name, self._doc(request)
         task = registry.of(name).tasks[name]
         request.doc = task.log_fields(
             doc
-        )  # for `doc_hash`: the host hashes it, and leaves it empty
+        )  # for `doc_hash`: lmms-eval hashes it, and leaves it empty
         shown: list[object] = []
         # Where it cannot be told the request fails for the same reason, or is not asked.
         with contextlib.suppress(TasksError, OSError):
@@ -308,7 +308,7 @@ class RequestRunner:
         return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
 
     def _expected(self, call: _Call, place: int) -> delivery.Expected:
-        """A request, for counting what of it arrives."""
+        """A request as delivery.py expects it, to count its media that arrive."""
         request = call.requests[place]
         name = delivery.request_name(request.task_name, call.ids[place])
         return delivery.Expected(name, functools.partial(self._shown, request))
@@ -324,7 +324,7 @@ class RequestRunner:
 
 
 def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
-    """Keys of which no two are equal: with `--repeats` a request stands there several times."""
+    """Keys made different from each other: with `--repeats` a request is in a run several times."""
     made, before = {}, Counter[str]()
     for place, key in keys.items():
         made[place] = f"{key}.{before[key]}" if before[key] else key
@@ -333,10 +333,10 @@ def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
 
 
 def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
-    """What each process asks, by task: as many requests of each task as any other process.
+    """The requests that this process asks, by task: as many of each task as any other process.
 
-    Some classes wait for each other with every call. Where a process has fewer, it asks its last
-    one again.
+    Some classes wait in every call for those of the other processes. A process with fewer requests
+    asks its last one again.
     """
     if not own:
         return dict(left)
@@ -355,9 +355,10 @@ def _sampling(request: ModelRequest) -> JsonObject:
 
 
 def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
-    """The model in words: whose replies they are. Of an object nothing is known but itself.
+    """The model, and the settings that decide on its replies, as a text.
 
-    A model that is `mended` replies otherwise than one as installed.
+    Nothing is known of an object that the user made: it gets a random name. A model that is
+    `mended` replies otherwise than one as installed.
     """
     if (model := context.current().model) is None:
         named: list[object] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
@@ -374,6 +375,6 @@ def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
 
 
 def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
-    """What reached the model of a doc with this name."""
+    """Record the media that reached the model of the doc with this name."""
     if told is not None:
         context.current().own(delivery.Deliveries).seen[request.task_name, name] = told
