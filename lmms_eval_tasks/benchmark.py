@@ -18,8 +18,6 @@ returned.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +32,7 @@ from lmms_eval_tasks.media import sources
 from lmms_eval_tasks.media.sources import CheckedSource, Source
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
+from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 from lmms_eval_tasks.utils.metrics.aggregate import GradedItem, Outcome
 from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
@@ -221,12 +220,6 @@ class Task(Generic[D, K, I]):
         )
 
 
-def digest(value: object, digits: int = 12) -> str:
-    """The first hex digits of the SHA-256 of plain types as JSON."""
-    text = json.dumps(value, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:digits]
-
-
 @dataclass(frozen=True)
 class LoadedData:
     """The data of a run as they were before its model was built.
@@ -317,6 +310,13 @@ class Benchmark:
         """
         raise NotImplementedError
 
+    def _read(self, place: Path) -> Release:
+        """As `read`; a folder or file that the user may not read is a DataError too."""
+        try:
+            return self.read(place)
+        except OSError as error:
+            raise DataError(f"{error.filename or place}: {error.strerror or error}") from None
+
     def sources(self, release: Any, names: Sequence[str]) -> Sequence[Source]:  # noqa: ARG002
         """The files that tasks need beside the data file, the main videos first."""
         return ()
@@ -340,11 +340,7 @@ class Benchmark:
             DataError: they are not there, or something in them is bad that the user did not allow;
                 says all of it.
         """
-        place = settings.required_folder(self.name, self.title, self.how_to_get)
-        try:
-            release = self.read(place)
-        except OSError as error:  # a folder or file that the user may not read
-            raise DataError(f"{error.filename or place}: {error.strerror or error}") from None
+        release = self._read(settings.required_folder(self.name, self.title, self.how_to_get))
         wanted = [one for one in self.sources(release, names) if videos or not one.is_video]
         checked = [sources.check(one, only) for one in wanted if one.tasks]
         records = f"{self.title} {self.records}"
@@ -372,7 +368,7 @@ class Benchmark:
         return []
 
     def _status(self, place: Path) -> DataStatus:
-        release = self.read(place)
+        release = self._read(place)
         found = [sources.check(one) for one in self.sources(release, [*self.tasks]) if one.is_video]
         of_paper = [released_files.compared(release.counts, self.paper_counts)]
         notes = [*(of_paper if self.paper_counts else []), *self.data_notes(release)]
@@ -392,7 +388,7 @@ class Benchmark:
             if not place.exists():
                 return DataStatus(place, problem=self.how_to_get)
             return self._status(place)
-        except (TasksError, OSError) as error:  # of the second kind: a folder that is not readable
+        except TasksError as error:
             return DataStatus(place, problem=str(error))
 
     def files(self, source: Path) -> Mapping[str, Path]:
@@ -404,7 +400,7 @@ class Benchmark:
         Raises:
             TasksError: it is not there, or does not fit.
         """
-        release = self.read(source)
+        release = self._read(source)
         there = dict(release.files)
         for one in self.sources(release, [*self.tasks]):
             for window in one.windows.values():

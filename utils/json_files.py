@@ -8,6 +8,7 @@ work, written as a whole or not at all.
 from __future__ import annotations
 
 import codecs
+import hashlib
 import json
 import os
 import re
@@ -123,6 +124,12 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
     except OSError as error:
         raise DataError(f"{file}: {error.strerror}") from None
+
+
+def digest(value: object, digits: int = 12) -> str:
+    """The first hex digits of the SHA-256 of plain types as JSON; other types as their text."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:digits]
 
 
 def parsed(text: str | bytes) -> Json:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationErr
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.json_files import Json
+from lmms_eval_tasks.utils.json_files import Json, digest
 from lmms_eval_tasks.utils.released_files import Release
 
 _MAX_TOLD = 3  # problems of one entry, in its line
@@ -125,10 +123,12 @@ def read_rows(place: Path, names: Sequence[str], model: type[M]) -> Rows[M]:
     file = released_files.find_file(place, names)
     entries = released_files.read_table(file)
     rows, problems = good_entries(file, entries, model)
-    text = json.dumps(entries, sort_keys=True, default=str)
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return Rows(
-        place=file, data_files={file.name: file}, digest=digest, problems=problems, rows=rows
+        place=file,
+        data_files={file.name: file},
+        digest=digest(entries),
+        problems=problems,
+        rows=rows,
     )
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, judges, registry, sample
-from lmms_eval_tasks.benchmark import Doc
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.benchmark import Benchmark, Doc
+from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.judges.asking import Asker
 from lmms_eval_tasks.report import compared_runs, exports
 from lmms_eval_tasks.report.compared_runs import Side
@@ -101,7 +101,7 @@ def load_docs(task: str) -> list[Doc]:
     Raises:
         TasksError: there is no such task, or its data are missing or bad; says what to do.
     """
-    benchmark = registry.of(_known(task))
+    benchmark = _benchmark(task)
     with context.begun():
         sample.ready()
         return prepare.docs(benchmark, task)
@@ -120,14 +120,15 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
     Raises:
         TasksError: there is no such task, or the judge cannot be used.
     """
-    benchmark = registry.of(_known(task))
+    benchmark = _benchmark(task)
     own = benchmark.tasks[task]
     with context.begun():
         asker = Asker(judges.make(prepare.judge_config(benchmark, judge)))
         return scoring.scored(own, own.log_entry(doc), reply, asker)
 
 
-def _known(task: str) -> str:
-    if task not in (every := [name for one in registry.there() for name in one.tasks]):
-        raise TasksError(f"there is no task {task!r}; lmms-eval-tasks list shows all {len(every)}")
-    return task
+def _benchmark(task: str) -> Benchmark:
+    known = {name: one for one in registry.there() for name in one.tasks}
+    if task not in known:
+        raise TasksError(f"there is no task {task!r}{nearest(task, known)} (lmms-eval-tasks list)")
+    return known[task]

@@ -15,8 +15,6 @@ others can be run where the user allows it; they keep their places.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +27,7 @@ from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import FileName, Text, told
 
@@ -160,12 +159,10 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
             raise DataError(f"{file}: not one of {len(rows)} rows can be used{first}")
         problems |= bad
         places[dimension], content[dimension] = asked, held
-    text = json.dumps(content, sort_keys=True, default=str)
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return CvrrRelease(
         place=base,
         data_files={f"{dimension}/{file.name}": file for dimension, file in files},
-        digest=digest,
+        digest=digest(content),
         problems=problems,
         questions=tuple(questions),
         places=places,

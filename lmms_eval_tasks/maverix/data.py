@@ -13,6 +13,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -81,6 +82,13 @@ def _source(release: MaverixRelease, names: Sequence[str], length: str, with_sou
     return Source(
         tasks=names, noun=f"{end.strip(' ()')} videos".strip(), windows=windows, unfit=unfit
     )
+
+
+@dataclass(frozen=True)
+class MaverixData(LoadedData):
+    """The data of a run, with what its model cannot read; files may go while it answers."""
+
+    silent: Sequence[str] = ()  # lines on items without subtitles (`silent`)
 
 
 def silent(loaded: LoadedData, names: Sequence[str]) -> list[str]:

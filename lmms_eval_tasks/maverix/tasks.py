@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, cast
 
@@ -348,6 +348,13 @@ class Maverix(Benchmark):
     data_notes = staticmethod(data.notes)
     judge_prompt = staticmethod(judging.prompt)
 
+    def load(
+        self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
+    ) -> data.MaverixData:
+        """The data, with what there is no subtitle for."""
+        loaded = super().load(names, videos=videos, only=only)
+        return data.MaverixData(loaded.release, loaded.sources, data.silent(loaded, names))
+
     def table_rows(self, rows: Sequence[TableRow]) -> list[TableRow]:
         """With what stands by mode, and with marks of sound that did not arrive."""
         return list(tables.rows(rows))
@@ -395,7 +402,7 @@ class Maverix(Benchmark):
                 1
             ]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
-        for line in data.silent(loaded, names):
+        for line in cast(data.MaverixData, loaded).silent:
             say(f"MAVERIX: {line}")
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
@@ -410,7 +417,7 @@ class Maverix(Benchmark):
         conditions += left_out
         if ran.loaded is not None and release is not None:
             cast(dict[str, object], section["data"])["items"] = len(data.items(ran.loaded))
-            silent = data.silent(ran.loaded, ran.names)
+            silent = cast(data.MaverixData, ran.loaded).silent
             conditions += [Condition(Kind.NOTE, line) for line in silent]
             if release.borrowed and any(TASKS[name].kind == "open" for name in ran.names):
                 told = (

@@ -25,12 +25,12 @@ from typing import Annotated, NamedTuple
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from lmms_eval_tasks.benchmark import digest
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.media.sources import bad_items, stop
 from lmms_eval_tasks.utils import saved_runs
+from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told as told_of
 
