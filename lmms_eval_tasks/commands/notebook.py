@@ -56,9 +56,7 @@ def read_run(*paths: str | Path) -> RunFrames:
 
     with context.begun():
         found = compared_runs.read([Path(one) for one in paths])
-        numbers = [
-            {**row, "conditions": "; ".join(row["conditions"])} for row in exports.rows(found)
-        ]
+        numbers = exports.frame([*exports.rows(found)])
         runs = [
             {
                 "run": side.label,
@@ -74,7 +72,7 @@ def read_run(*paths: str | Path) -> RunFrames:
         pandas.DataFrame(runs),
         pandas.DataFrame(items),
         pandas.DataFrame(verdicts, columns=columns if not verdicts else None),
-        pandas.json_normalize(numbers, sep="_"),
+        numbers,
     )
 
 

@@ -398,10 +398,7 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = model_capabilities.heard(context.current().model, TASKS[raising[0]].mode.picture)[
-                1
-            ]
-            raise DataError(f"{why} Leave out {', '.join(raising)}")
+            raise DataError(f"{_heard(raising[0])[1]} Leave out {', '.join(raising)}")
         for line in cast(data.MaverixData, loaded).silent:
             say(f"MAVERIX: {line}")
 
@@ -426,19 +423,19 @@ class Maverix(Benchmark):
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):
-            why = model_capabilities.heard(context.current().model, TASKS[name].mode.picture)[1]
+            why = _heard(name)[1]
             conditions += [Condition(Kind.SOUND, why, (name,))] if why else []
         return section, conditions
 
 
 def _sound(names: Sequence[str]) -> dict[str, str]:
     """The state of sound in the running model, by task that has any."""
-    modes = {name: TASKS[name].mode for name in names}
-    return {
-        name: model_capabilities.heard(context.current().model, mode.picture)[0]
-        for name, mode in modes.items()
-        if mode.sound
-    }
+    return {name: _heard(name)[0] for name in names if TASKS[name].mode.sound}
+
+
+def _heard(task: str) -> tuple[str, str | None]:
+    """The state of a task's sound in the running model, and why it is not delivered or None."""
+    return model_capabilities.heard(context.current().model, TASKS[task].mode.picture)
 
 
 BENCHMARK = Maverix()

@@ -24,6 +24,7 @@ from lmms_eval_tasks.utils.conditions import as_columns, concerning, lines
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
+    import pandas
     from rich.table import Table
 
 Row = JsonObject
@@ -78,12 +79,17 @@ def as_json(found: Sequence[Row], _: Sequence[str] = ()) -> str:
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
-def as_csv(found: Sequence[Row], _: Sequence[str] = ()) -> str:
-    """A line for each number, with its conditions."""
+def frame(found: Sequence[Row]) -> pandas.DataFrame:
+    """A row for each number; conditions are one text, differences columns of their own."""
     import pandas
 
     told = [{**row, "conditions": "; ".join(row["conditions"])} for row in found]
-    flat = pandas.json_normalize(told, sep="_")
+    return pandas.json_normalize(told, sep="_")
+
+
+def as_csv(found: Sequence[Row], _: Sequence[str] = ()) -> str:
+    """A line for each number, with its conditions."""
+    flat = frame(found)
     return str(escaping.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 

@@ -166,9 +166,8 @@ def _of_benchmark(
     section["numbers"] = numbers
     conditions += [*reading(details), *of_section(section), *_versions(results, names)]
     section["conditions"] = as_dicts(record(conditions))
-    for (
-        join
-    ) in benchmark.joint_metrics:  # a group's joined numbers stand in its row of the host's table
+    # A group's joined numbers stand in its row of lmms-eval's table.
+    for join in benchmark.joint_metrics:
         row = results.get("groups", {}).get(join.group, {})
         now = numbers.get(join.group, {})
         row |= {f"{n},none": now[n] for n in join.host_fields if n in now and f"{n},none" in row}

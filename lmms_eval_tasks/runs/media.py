@@ -17,7 +17,7 @@ from lmms_eval_tasks.utils.released_files import listed
 
 PATIENCE = 10.0  # seconds of cutting after which a bar tells of it
 
-Window = tuple[Any, ...]  # of a MediaJob: what tells it apart
+MediaKey = tuple[Any, ...]  # MediaJob.key
 
 
 class TaskMedia(NamedTuple):
@@ -27,7 +27,7 @@ class TaskMedia(NamedTuple):
     cuts: Sequence[MediaJob]  # of its docs, in their order
     asked: int  # how many of these docs are asked
 
-    def first(self, tried: Mapping[Window, str]) -> Iterator[MediaJob]:
+    def first(self, tried: Mapping[MediaKey, str]) -> Iterator[MediaJob]:
         """The cuts of its first docs that were not tried so far; one that failed does not count."""
         good = 0
         for cut in self.cuts:
@@ -56,7 +56,7 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     return [int(limit)] * len(docs)
 
 
-def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[Window, str]:
+def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[MediaKey, str]:
     """Make the cuts of the parts, as many at once as there are processors.
 
     Returns:
@@ -64,7 +64,7 @@ def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[Window, str]
     """
     from tqdm import tqdm
 
-    tried: dict[Window, str] = {}
+    tried: dict[MediaKey, str] = {}
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
     try:
         # A cut that cannot be made makes way for the next one, which is then inside the limit.
@@ -86,7 +86,7 @@ def _why_not(cut: MediaJob) -> str:
 
 
 def lost(
-    parts: Sequence[TaskMedia], uncut: Mapping[Window, str], impossible: str
+    parts: Sequence[TaskMedia], uncut: Mapping[MediaKey, str], impossible: str
 ) -> dict[str, str]:
     """Names of cuts that cannot be made, with the reason.
 

@@ -27,7 +27,7 @@ class CheckedData:
     def __init__(self, loaded: LoadedData, names: Sequence[str]) -> None:
         self.loaded = loaded
         self.names = tuple(names)
-        self.lost: dict[media.Window, str] = {}  # windows that cannot be made, with the reason
+        self.lost: dict[media.MediaKey, str] = {}  # keys of what cannot be made, with the reason
 
 
 class _CheckedByName(dict[str, CheckedData]):
