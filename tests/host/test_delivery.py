@@ -103,9 +103,6 @@ def test_the_beginnings_of_pictures_are_enough() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()
     short = counting._shortened(body)
     assert len(short) < 3 * (counting._BEGINNING + 1000) < len(body)
-    assert [
-        len(part["image_url"]["url"]) for part in json.loads(short)["messages"][0]["content"][:3]
-    ]
     (found,) = sent([VIDEO], body.decode()).values()
     assert (seen(found), found.sizes) == ((3, 0, 0.0), ((320, 240),))
 
