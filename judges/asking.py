@@ -22,11 +22,18 @@ from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, geval, reader
 from lmms_eval_tasks.judges.providers.replay import NoJudge
-from lmms_eval_tasks.judges.verdict import NONE, Ask, Asks, Judged, Scoring, graded
+from lmms_eval_tasks.judges.verdict import (
+    NONE,
+    Judged,
+    JudgeRequest,
+    JudgeRequests,
+    Scoring,
+    graded,
+)
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.replies import reply_text
 
-Answer = Callable[[Asks], Sequence[Verdict]]
+Answer = Callable[[JudgeRequests], Sequence[Verdict]]
 
 
 def settle(
@@ -64,7 +71,7 @@ class Asker:
         self,
         judge: Judge,
         saved: Mapping[str, Verdict] | None = None,
-        keeps: Callable[[Ask, Verdict], bool] = lambda ask, verdict: True,  # noqa: ARG005
+        keeps: Callable[[JudgeRequest, Verdict], bool] = lambda ask, verdict: True,  # noqa: ARG005
     ) -> None:
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
         self._anew: set[str] = set()  # names of what the judge was asked
@@ -74,7 +81,7 @@ class Asker:
         """Return the number of verdicts that were asked for, not kept."""
         return len(self._anew)
 
-    def __call__(self, asks: Asks) -> list[Verdict]:
+    def __call__(self, asks: JudgeRequests) -> list[Verdict]:
         """The verdicts of one list, in its order."""
         kept = {ask.name: one for ask in asks if (one := self._kept(ask)) is not None}
         if any(ask.in_one for ask in asks) and len(kept) < len(asks):
@@ -91,20 +98,20 @@ class Asker:
         made = {ask.name: one for ask, one in zip(new, given, strict=True)}
         return [kept.get(ask.name) or made[ask.name] for ask in asks]
 
-    def _kept(self, ask: Ask) -> Verdict | None:
+    def _kept(self, ask: JudgeRequest) -> Verdict | None:
         found = self._saved.get(ask.name)
         if found is None or ask.rests_on in self._anew or not ask.stands(found):
             return None
         return found if self._keeps(ask, found) else None
 
 
-def said(ask: Ask, verdict: Verdict) -> Any:
+def said(ask: JudgeRequest, verdict: Verdict) -> Any:
     """Return the parsed reply of a verdict (`reader.said`)."""
     return reader.said(ask.criterion, ask.fields, verdict)
 
 
 @dataclass(frozen=True)
-class ReadAsk(Ask):
+class RereadRequest(JudgeRequest):
     """One whose reply is read again from its verdict (`said`): it stands while that is possible."""
 
     def stands(self, saved: Verdict) -> bool:
@@ -112,7 +119,7 @@ class ReadAsk(Ask):
         return saved.status != Status.OK.value or said(self, saved) is not None
 
 
-def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
+def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
     """Return the test for saved verdicts when a judge is named for a saved run (`Asker.keeps`).
 
     Without a judge (`none`) all stand; with one, those that this very judge gave with the same
@@ -121,7 +128,7 @@ def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
 
     likely = (judge.config, geval.sampling(judge.config))  # once: each is hashed
 
-    def keeps(ask: Ask, verdict: Verdict) -> bool:
+    def keeps(ask: JudgeRequest, verdict: Verdict) -> bool:
         if judge.config.provider == NONE:
             return True
         same = verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
@@ -157,7 +164,7 @@ def _say_once(problem: str) -> None:
 
 def judged(
     name: str, criterion: Criterion, fields: Mapping[str, object], reply: str
-) -> Generator[Sequence[Ask], Sequence[Verdict], Judged]:
+) -> Generator[Sequence[JudgeRequest], Sequence[Verdict], Judged]:
     """Put a model's reply to a judge (asking.py); a reply that is no answer is not worth a call.
 
     Args:
@@ -167,5 +174,5 @@ def judged(
     if status != "ok":
         # The host's own "request failed" must not pass for the model's text either.
         return Judged("", status, 0.0, None)
-    (verdict,) = yield [Ask(name, criterion, {**fields, "candidate": candidate})]
+    (verdict,) = yield [JudgeRequest(name, criterion, {**fields, "candidate": candidate})]
     return graded(candidate, verdict)

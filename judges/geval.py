@@ -22,7 +22,14 @@ from typing_extensions import ReadOnly
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.verdict import Ask, Judged, Scoring, failure_of, graded, total_usage
+from lmms_eval_tasks.judges.verdict import (
+    Judged,
+    JudgeRequest,
+    Scoring,
+    failure_of,
+    graded,
+    total_usage,
+)
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.metrics import rating_means
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
@@ -161,12 +168,14 @@ def rated(
     done = dict.fromkeys(asked, Judged("", status, nothing, None))
     if status == "ok":
         shown = {**fields, "candidate": candidate}
-        first = [_RatingAsk(name, one, shown) for name, one in asked.items()]
+        first = [_RatingRequest(name, one, shown) for name, one in asked.items()]
         given = yield first
         done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
         if all(one.status == "ok" for one in done.values()) and _mode(done) is None:
             pairs = zip(first, given, strict=True)
-            given = yield [_DrawnAsk(a.name, a.criterion, shown, first=one) for a, one in pairs]
+            given = yield [
+                _SampledRequest(a.name, a.criterion, shown, first=one) for a, one in pairs
+            ]
             done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
     failed = [one for one in done.values() if one.status != "ok"]
     mode = None if failed else _mode(done)
@@ -223,14 +232,14 @@ def sampling(config: JudgeConfig) -> JudgeConfig:
 
 
 @dataclass(frozen=True)
-class _RatingAsk(Ask):
+class _RatingRequest(JudgeRequest):
     """A dimension's rating with the probabilities of its token; all have the same mode."""
 
     in_one: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class _DrawnAsk(Ask):
+class _SampledRequest(JudgeRequest):
     """SAMPLES ratings, where a judge gives no probabilities: their mean."""
 
     first: Verdict | None = None  # that told so; its usage counts with theirs
@@ -244,7 +253,7 @@ class _DrawnAsk(Ask):
         return False
 
 
-def drawn(judge: Judge, ask: _DrawnAsk) -> Verdict:
+def drawn(judge: Judge, ask: _SampledRequest) -> Verdict:
     """The mean of an ask's samples at `TEMPERATURE`; a failure unless more than half have a score.
 
     The verdict that it follows (`first`) is not in the mean, but its usage counts here.

@@ -290,7 +290,7 @@ class Judge(ABC):
 
 
 @dataclass(frozen=True)
-class Ask:
+class JudgeRequest:
     """One thing to be judged. What one scoring needs beside this is a kind of its own."""
 
     name: str  # finds its saved verdict again; unique in an item
@@ -309,9 +309,9 @@ class Ask:
         return True
 
 
-Asks = Sequence[Ask]
+JudgeRequests = Sequence[JudgeRequest]
 R = TypeVar("R")
-Scoring = Generator[Asks, Sequence[Verdict], R]  # returns the fields that an item gets
+Scoring = Generator[JudgeRequests, Sequence[Verdict], R]  # returns the fields that an item gets
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
 
 

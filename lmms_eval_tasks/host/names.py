@@ -29,7 +29,7 @@ from lmms_eval_tasks.utils.json_files import JsonObject
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from lmms_eval_tasks.judges.verdict import Asks, Judge, Verdict
+    from lmms_eval_tasks.judges.verdict import Judge, JudgeRequests, Verdict
 
 Kwargs = Mapping[str, str] | None
 
@@ -159,5 +159,5 @@ def _handed(task: Task, doc: Doc) -> JsonObject:
         return {"media": None}
 
 
-def _nobody(asks: Asks) -> Sequence[Verdict]:
+def _nobody(asks: JudgeRequests) -> Sequence[Verdict]:
     raise TypeError(f"a task without asks asks {[ask.name for ask in asks]}")

@@ -28,7 +28,7 @@ from lmms_eval_tasks.benchmark import (
     select_fields,
 )
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
-from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
+from lmms_eval_tasks.judges.verdict import Criterion, Judged, JudgeRequest, Scoring, graded
 from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
@@ -220,7 +220,7 @@ def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
             "reference": doc["reference"],
             "candidate": candidate,
         }
-        asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
+        asked = [JudgeRequest(name, judging.criteria()[name], fields) for name in DIMENSIONS]
         verdicts = yield asked
         done = {
             ask.name: graded(candidate, verdict)
@@ -253,7 +253,7 @@ def _consistent(first: OpenItem, second: OpenItem) -> Scoring[dict[str, object]]
             "paraphrase": second["question"],
             "candidate_paraphrase": second["candidate"],
         }
-        (verdict,) = yield [Ask(CONSISTENCY, judging.criteria()[CONSISTENCY], fields)]
+        (verdict,) = yield [JudgeRequest(CONSISTENCY, judging.criteria()[CONSISTENCY], fields)]
         done = graded(first["candidate"], verdict)
     return {"dimensions": {**first["dimensions"], CONSISTENCY: _rating(done)}}
 

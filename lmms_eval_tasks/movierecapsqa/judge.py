@@ -27,9 +27,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import ReadAsk, said
+from lmms_eval_tasks.judges.asking import RereadRequest, said
 from lmms_eval_tasks.judges.engine import MAX_REASON
-from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Scoring, graded
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, JudgeRequest, Scoring, graded
 from lmms_eval_tasks.movierecapsqa.items import ClaimScore, LabelledRating
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import reply_text
@@ -302,7 +302,7 @@ def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimS
         likely = [part.strip() for part in candidate.split(". ") if part.strip()]
         fields = {"question": question, "candidate": candidate}
         stand_in = json.dumps({"claims": likely})
-        ask = ReadAsk("claims", claims_criterion(), fields, stand_in=stand_in)
+        ask = RereadRequest("claims", claims_criterion(), fields, stand_in=stand_in)
         (verdict,) = yield [ask]
         status = graded("", verdict).status
         found = said(ask, verdict) if status == "ok" else None
@@ -332,7 +332,7 @@ def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimS
 
 
 @dataclass(frozen=True)
-class _SkippedAsk(ReadAsk):
+class _SkippedAsk(RereadRequest):
     """A dimension of claims that are not known: nobody is asked, and that is booked."""
 
     claims: Verdict = field(kw_only=True)
@@ -348,14 +348,14 @@ class _SkippedAsk(ReadAsk):
 
 def _about_claims(
     context: SegmentContext, dimension: str, question: str, claims: Sequence[str], found: Verdict
-) -> Ask:
+) -> JudgeRequest:
     """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
     fields = asked(context, dimension, question, claims)
     if not claims:
         return _SkippedAsk(dimension, criterion, fields, rests_on="claims", claims=found)
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
-    return ReadAsk(
+    return RereadRequest(
         dimension,
         criterion,
         fields,

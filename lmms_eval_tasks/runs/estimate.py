@@ -16,7 +16,7 @@ from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.costs import CostEstimate, plan
 from lmms_eval_tasks.judges.prices import counter
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import Criterion, JudgeRequest, JudgeRequests, Verdict
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.messages import text_of
 from lmms_eval_tasks.tables.paper_tables import by_row
@@ -49,7 +49,7 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
 
     Empty where nothing is judged, as where the reference is withheld.
     """
-    asked: list[Ask] = []
+    asked: list[JudgeRequest] = []
     items = []
     for number, doc in enumerate(docs if task.judgements else ()):
         kept = task.log_fields(doc)
@@ -67,18 +67,20 @@ class _AllAsked(Exception):  # noqa: N818 - no error
     """A scoring has asked all that it may ask."""
 
 
-def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
+def asks(task: Task, kept: Item, reply: str) -> list[JudgeRequest]:
     """The requests to the judge about one reply."""
-    found: list[Ask] = []
+    found: list[JudgeRequest] = []
     settle(task.score(kept, reply), _stand_ins(found))
     return found
 
 
-def _stand_ins(found: list[Ask], names: Collection[str] = ()) -> Callable[[Asks], list[Verdict]]:
+def _stand_ins(
+    found: list[JudgeRequest], names: Collection[str] = ()
+) -> Callable[[JudgeRequests], list[Verdict]]:
     """Verdicts that nobody gave, until all of these names were asked; what was asked is found."""
     left = set(names)
 
-    def answer(asked: Asks) -> list[Verdict]:
+    def answer(asked: JudgeRequests) -> list[Verdict]:
         found.extend(asked)
         left.difference_update(ask.name for ask in asked)
         if names and not left:

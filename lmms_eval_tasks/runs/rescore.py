@@ -13,7 +13,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by
 from lmms_eval_tasks.judges.run import ordered_map
-from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, JudgeRequest
 from lmms_eval_tasks.report import aggregation, invalid
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import finish, prepare, scoring
@@ -228,7 +228,7 @@ def _scored(
     def asker(item: Item) -> Asker:
         found, judged_text = given[item["id"]]
 
-        def is_kept(ask: Ask, verdict: Verdict) -> bool:
+        def is_kept(ask: JudgeRequest, verdict: Verdict) -> bool:
             """A judge is asked anew about a text that is read otherwise today."""
             text = ask.fields.get("candidate", judged_text)
             same = judge.config.provider == NONE or not judged_text or text == judged_text

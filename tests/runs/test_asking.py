@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import JudgeConfig, Verdict
-from lmms_eval_tasks.judges.asking import Asker, ReadAsk, given_by, settle
-from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Ask, Criterion
+from lmms_eval_tasks.judges.asking import Asker, RereadRequest, given_by, settle
+from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Criterion, JudgeRequest
 from tests.checks import table
 
 NAMES = ("claims", "one", "other")
@@ -49,7 +49,7 @@ def own(name: str, score: float | None = 0.5) -> Verdict:
 MINE = {name: own(name) for name in NAMES}
 
 
-class InOne(Ask):
+class InOne(JudgeRequest):
     """Those of a list stand or fall together."""
 
     in_one = True
@@ -57,9 +57,10 @@ class InOne(Ask):
 
 def scoring() -> Any:
     """Claims first; then two labels that rest on them."""
-    (claims,) = yield [Ask("claims", criterion("claims"), {"candidate": ""})]
+    (claims,) = yield [JudgeRequest("claims", criterion("claims"), {"candidate": ""})]
     labels = yield [
-        Ask(name, criterion(name), {"candidate": ""}, rests_on="claims") for name in NAMES[1:]
+        JudgeRequest(name, criterion(name), {"candidate": ""}, rests_on="claims")
+        for name in NAMES[1:]
     ]
     return {"status": "ok", "scores": [one.score for one in (claims, *labels)]}
 
@@ -94,7 +95,7 @@ def test_who_is_asked(
 def test_a_list_that_stands_or_falls_together(together: bool, scores: list[float]) -> None:
     def both() -> Any:
         found = yield [
-            (InOne if together else Ask)(name, criterion(name), {"candidate": ""})
+            (InOne if together else JudgeRequest)(name, criterion(name), {"candidate": ""})
             for name in NAMES[1:]
         ]
         return {"scores": [one.score for one in found]}
@@ -105,7 +106,7 @@ def test_a_list_that_stands_or_falls_together(together: bool, scores: list[float
 @table("raw, score", [("not an object", 1.0), ('{"correct": false}', 0.0)])
 def test_a_saved_verdict_that_cannot_be_read_is_asked_again(raw: str, score: float) -> None:
     def one() -> Any:
-        (found,) = yield [ReadAsk("one", criterion(), {"candidate": ""})]
+        (found,) = yield [RereadRequest("one", criterion(), {"candidate": ""})]
         return {"score": found.score}
 
     kept = {"one": dataclasses.replace(OTHER, raw=raw)}
