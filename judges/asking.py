@@ -27,17 +27,17 @@ from lmms_eval_tasks.judges.verdict import (
     Judged,
     JudgeRequest,
     JudgeRequests,
-    Scoring,
+    ScoringSteps,
     graded,
 )
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.replies import reply_text
 
-Answer = Callable[[JudgeRequests], Sequence[Verdict]]
+GetVerdicts = Callable[[JudgeRequests], Sequence[Verdict]]
 
 
-def settle(
-    scored: Scoring[Mapping[str, object]] | Mapping[str, object], answer: Answer
+def run_scoring(
+    scored: ScoringSteps[Mapping[str, object]] | Mapping[str, object], answer: GetVerdicts
 ) -> dict[str, Any]:
     """Run a scoring to its end.
 
@@ -61,7 +61,7 @@ def settle(
         return {**done.value, "verdicts": verdicts}
 
 
-class Asker:
+class VerdictSource:
     """Answers the asks of one item: saved verdicts that stand, and the judge for the rest.
 
     A verdict that was made anew brings down those that rest on it (labels of claims).

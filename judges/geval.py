@@ -25,7 +25,7 @@ from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.verdict import (
     Judged,
     JudgeRequest,
-    Scoring,
+    ScoringSteps,
     failure_of,
     graded,
     total_usage,
@@ -149,7 +149,7 @@ def rated(
     fields: Mapping[str, object],
     reply: str,
     status: str = "ok",
-) -> Scoring[TextRatings]:
+) -> ScoringSteps[TextRatings]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
     For `yield from` in a task's `score` (asking.py). Where the judge or the host's request fails

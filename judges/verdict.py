@@ -311,7 +311,9 @@ class JudgeRequest:
 
 JudgeRequests = Sequence[JudgeRequest]
 R = TypeVar("R")
-Scoring = Generator[JudgeRequests, Sequence[Verdict], R]  # returns the fields that an item gets
+ScoringSteps = Generator[
+    JudgeRequests, Sequence[Verdict], R
+]  # returns the fields that an item gets
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
 
 

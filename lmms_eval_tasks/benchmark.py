@@ -27,7 +27,7 @@ from typing_extensions import NotRequired, ReadOnly, TypeVar
 
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
-from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, ScoringSteps
 from lmms_eval_tasks.media import sources
 from lmms_eval_tasks.media.sources import CheckedSource, Source
 from lmms_eval_tasks.utils import released_files
@@ -166,7 +166,7 @@ class Task(Generic[D, K, I]):
     log_fields: Callable[[D], K]
     # Returns further fields of the item, given the log's fields and the reply. A task with a judge
     # is a generator that yields its requests (judges/asking.py).
-    score: Callable[[K, str], Scoring[Fields] | Fields]
+    score: Callable[[K, str], ScoringSteps[Fields] | Fields]
     metrics: Sequence[Metric[I]]
     # The item's fields that say what was asked: question or options, media, setting, reference.
     # Items of two runs are paired if these are equal; an id may depend on an order.
@@ -179,7 +179,7 @@ class Task(Generic[D, K, I]):
     media_log: Callable[[D], Fields] = lambda doc: {}  # noqa: ARG005
     # Scores several items at once, after all replies: yields an item's id and a scoring that
     # returns further fields of it. Not in lmms-eval's table.
-    score_jointly: Callable[[Sequence[I]], Iterable[tuple[str, Scoring[Fields]]]] | None = None
+    score_jointly: Callable[[Sequence[I]], Iterable[tuple[str, ScoringSteps[Fields]]]] | None = None
     judgements: Collection[str] = ()  # names of what the judge is asked; empty without a judge
     extra: str = ""  # the extra whose packages the metrics need (utils/extras.py)
     required_fields: Collection[str] = ()  # a saved item without one cannot be scored again

@@ -18,7 +18,7 @@ from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.cvrr_es.items import CvrrItem, RatingItem
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven.items import HavenItem
-from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.judges.asking import VerdictSource
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import Judge
 from lmms_eval_tasks.maia.items import OevqaItem, PairItem
@@ -99,7 +99,7 @@ def test_docs_and_items_are_of_their_types(
             kept = task.log_fields(doc)
             check(type_of(task.log_fields, "return"), kept)
             for reply in replies_to(task, doc):
-                item = scoring.scored(task, kept, reply, Asker(judge))
+                item = scoring.scored(task, kept, reply, VerdictSource(judge))
                 check(whole, {"media": None, **item}, frozenset(OF_THE_RUN))
                 statuses.add(item["status"])
             broken = {"media": None, **kept, **task.failed_item, "status": "error", "reply": ""}
@@ -119,7 +119,7 @@ def test_a_saved_item_that_lacks_a_field_is_named(
         (one.score, tuple(one.required_fields)): one for one in benchmark.tasks.values()
     }.values():
         docs = [task.log_fields(doc) for doc in docs_of(benchmark, task)[:2]]
-        items = [scoring.scored(task, doc, "", Asker(NoJudge())) for doc in docs]
+        items = [scoring.scored(task, doc, "", VerdictSource(NoJudge())) for doc in docs]
         for field in {*task.required_fields, task.cluster_field} - {"id"}:
             without = {key: one for key, one in items[1].items() if key != field}
             samples = [{"doc_id": n, "failed": one} for n, one in enumerate([items[0], without])]

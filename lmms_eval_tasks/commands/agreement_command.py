@@ -165,11 +165,11 @@ def _judged(
 ) -> list[Item]:
     """The items of the answers, each scored as in a run."""
     from lmms_eval_tasks.judges import make, run
-    from lmms_eval_tasks.judges.asking import Asker
+    from lmms_eval_tasks.judges.asking import VerdictSource
     from lmms_eval_tasks.runs import scoring
 
     def scored(one: KnownAnswer) -> Item:
-        return scoring.scored(whose.tasks[one.task], one.doc, one.text, Asker(make(config)))
+        return scoring.scored(whose.tasks[one.task], one.doc, one.text, VerdictSource(make(config)))
 
     return run.ordered_map(scored, answers, name)
 

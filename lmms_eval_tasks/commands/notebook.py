@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks import context, judges, registry, sample
 from lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.judges.asking import VerdictSource
 from lmms_eval_tasks.report import compared_runs, exports
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.runs import prepare, scoring
@@ -121,7 +121,7 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
     benchmark = _benchmark(task)
     own = benchmark.tasks[task]
     with context.begun():
-        asker = Asker(judges.make(prepare.judge_config(benchmark, judge)))
+        asker = VerdictSource(judges.make(prepare.judge_config(benchmark, judge)))
         return scoring.scored(own, own.log_entry(doc), reply, asker)
 
 

@@ -45,7 +45,7 @@ from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import saved_runs
@@ -93,7 +93,7 @@ def keep_rating(doc: RatingDoc) -> KeptRating:
     }
 
 
-def answer(doc: KeptCvrr, reply: str) -> Scoring[CvrrScore]:
+def answer(doc: KeptCvrr, reply: str) -> ScoringSteps[CvrrScore]:
     """One answer: is it correct, and its 0 to 5 points.
 
     An answer that nobody had to judge has 0 points. Where a verdict's own cannot be told there are

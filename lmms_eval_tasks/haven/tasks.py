@@ -42,7 +42,7 @@ from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, T
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.settings import CLIPSCORE, HAVEN
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -102,7 +102,7 @@ def score(doc: KeptHaven, reply: str) -> HavenScore:
     return {**made, "status": next(failed, "ok")}
 
 
-def score_summary(doc: KeptHaven, reply: str) -> Scoring[HavenScore]:
+def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
     """One reply that holds a summary, which a judge rates; one that holds none is worth 0.
 
     That is below the scale of 1 to 5, and counts as 0 in means of ratings too (rating_means.py).

@@ -21,7 +21,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import needs
 from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.judges import run as judge_run
-from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -131,7 +131,7 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     if request in known.at_limit:
         kept["at_limit"] = known.at_limit[request]
     # A task that asks nothing needs no judge that can be used.
-    answer = Asker(_judge(judge_run.current(), benchmark)) if task.judgements else _nobody
+    answer = VerdictSource(_judge(judge_run.current(), benchmark)) if task.judgements else _nobody
     return scoring.spread(task, benchmark.joint_metrics, scoring.scored(task, kept, reply, answer))
 
 

@@ -29,7 +29,7 @@ from lmms_eval_tasks.benchmark import (
     select_fields,
 )
 from lmms_eval_tasks.judges.asking import judged
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
@@ -200,7 +200,7 @@ def vsv(doc: KeptPair, reply: str) -> PairScore:
     }
 
 
-def oevqa(doc: KeptOevqa, reply: str) -> Scoring[OevqaScore]:
+def oevqa(doc: KeptOevqa, reply: str) -> ScoringSteps[OevqaScore]:
     """One open answer: the judge's verdict and the similarity to the eight references."""
     fields = {"question": doc["question"], "references": doc["references"]}
     done = yield from judged("agrees", judging.criterion(), fields, reply)

@@ -28,7 +28,7 @@ from lmms_eval_tasks.benchmark import (
     select_fields,
 )
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
-from lmms_eval_tasks.judges.verdict import Criterion, Judged, JudgeRequest, Scoring, graded
+from lmms_eval_tasks.judges.verdict import Criterion, Judged, JudgeRequest, ScoringSteps, graded
 from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
@@ -207,7 +207,7 @@ def letter_of_authors(reply: str) -> str:
     return found[0] if found else ""
 
 
-def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
+def open_answer(doc: KeptOpen, reply: str) -> ScoringSteps[OpenScore]:
     """One open answer: four ratings of the judge.
 
     What is no answer (empty, cut off) is not put to the judge and has the score 0.
@@ -235,13 +235,13 @@ def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
     }
 
 
-def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, Scoring[dict[str, object]]]]:
+def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, ScoringSteps[dict[str, object]]]]:
     """One rating of the answers to both wordings of a question, kept by the first wording's."""
     for first, second in metrics.pairs(items):
         yield first["id"], _consistent(first, second)
 
 
-def _consistent(first: OpenItem, second: OpenItem) -> Scoring[dict[str, object]]:
+def _consistent(first: OpenItem, second: OpenItem) -> ScoringSteps[dict[str, object]]:
     """Nobody is asked where one of the two is no answer: 0, or none where its request failed."""
     lost = [one["status"] for one in (first, second) if not one["candidate"]]
     done = Judged("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)

@@ -21,7 +21,7 @@ from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.geval import GEvalRating
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 from lmms_eval_tasks.utils.metrics import rating_means
 
@@ -95,7 +95,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
 
 def rated(
     which: Collection[str], question: str, reference: str, reply: str
-) -> Scoring[Mapping[str, rating_means.DimensionRating]]:
+) -> ScoringSteps[Mapping[str, rating_means.DimensionRating]]:
     """One answer by the baselines that were asked for (asking.py); 0 is for what is no answer.
 
     Statuses are those of asking.judged, and `no_reference` where the dataset has no answer.

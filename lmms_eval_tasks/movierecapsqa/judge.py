@@ -29,7 +29,7 @@ from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import RereadRequest, said
 from lmms_eval_tasks.judges.engine import MAX_REASON
-from lmms_eval_tasks.judges.verdict import MAX_TOKENS, JudgeRequest, Scoring, graded
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, JudgeRequest, ScoringSteps, graded
 from lmms_eval_tasks.movierecapsqa.items import ClaimScore, LabelledRating
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import reply_text
@@ -286,7 +286,7 @@ def asked(
 # --- one answer ---------------------------------------------------------------------------------
 
 
-def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimScore]:
+def judged(context: SegmentContext, question: str, reply: str) -> ScoringSteps[ClaimScore]:
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
     An answer that is cut off or without claims is the candidate's failure, worth 0. Where the

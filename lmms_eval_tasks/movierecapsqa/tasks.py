@@ -24,7 +24,7 @@ from lmms_eval_tasks.benchmark import (
     option_set,
     select_fields,
 )
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published, schema
 from lmms_eval_tasks.movierecapsqa import judge as judging
@@ -80,7 +80,7 @@ def handed(doc: RecapDoc) -> dict[str, object]:
     return {"media": {**(clips.log(doc) if condition.picture else {"kind": "none"}), **told}}
 
 
-def score(doc: KeptRecap, reply: str) -> Scoring[RecapScore]:
+def score(doc: KeptRecap, reply: str) -> ScoringSteps[RecapScore]:
     """One open answer: judged without a reference, and compared with the dataset's answer."""
     question, reference = doc["question"], doc["reference"]
     claims = yield from judging.judged(shown(doc), question, reply)

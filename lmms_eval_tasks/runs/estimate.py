@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.asking import settle
+from lmms_eval_tasks.judges.asking import run_scoring
 from lmms_eval_tasks.judges.costs import CostEstimate, plan
 from lmms_eval_tasks.judges.prices import counter
 from lmms_eval_tasks.judges.verdict import Criterion, JudgeRequest, JudgeRequests, Verdict
@@ -57,9 +57,9 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
         # What comes of the last verdicts, metrics of texts too, takes time and is not needed.
         last = task.judgements if task.score_jointly is None else ()
         with contextlib.suppress(_AllAsked):
-            items.append({**kept, **settle(scoring, _stand_ins(asked, last))})
+            items.append({**kept, **run_scoring(scoring, _stand_ins(asked, last))})
     for _, scoring in task.score_jointly(items) if task.score_jointly else ():
-        settle(scoring, _stand_ins(asked))
+        run_scoring(scoring, _stand_ins(asked))
     return [(ask.criterion, ask.fields) for ask in asked]
 
 
@@ -70,7 +70,7 @@ class _AllAsked(Exception):  # noqa: N818 - no error
 def asks(task: Task, kept: Item, reply: str) -> list[JudgeRequest]:
     """The requests to the judge about one reply."""
     found: list[JudgeRequest] = []
-    settle(task.score(kept, reply), _stand_ins(found))
+    run_scoring(task.score(kept, reply), _stand_ins(found))
     return found
 
 

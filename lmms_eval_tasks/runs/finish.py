@@ -8,7 +8,7 @@ from importlib import metadata
 
 from lmms_eval_tasks import __version__, context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, Task
-from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report import aggregation, arrivals, invalid, provenance
@@ -99,8 +99,8 @@ def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
         if (carried := _carried(results, name)) is None:
             continue
 
-        def asker(_: Item, benchmark: Benchmark = benchmark) -> Asker:
-            return Asker(usable(lambda: prepare.judge_config(benchmark)))
+        def asker(_: Item, benchmark: Benchmark = benchmark) -> VerdictSource:
+            return VerdictSource(usable(lambda: prepare.judge_config(benchmark)))
 
         made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
         if made is carried.items:  # as in nearly all tasks

@@ -11,7 +11,7 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
-from lmms_eval_tasks.judges.asking import Asker, given_by
+from lmms_eval_tasks.judges.asking import VerdictSource, given_by
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, JudgeRequest
 from lmms_eval_tasks.report import aggregation, invalid
@@ -223,9 +223,9 @@ def _scored(
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    keeps, made = given_by(judge), list[Asker]()
+    keeps, made = given_by(judge), list[VerdictSource]()
 
-    def asker(item: Item) -> Asker:
+    def asker(item: Item) -> VerdictSource:
         found, judged_text = given[item["id"]]
 
         def is_kept(ask: JudgeRequest, verdict: Verdict) -> bool:
@@ -234,7 +234,7 @@ def _scored(
             same = judge.config.provider == NONE or not judged_text or text == judged_text
             return same and keeps(ask, verdict)
 
-        made.append(Asker(judge, found, is_kept))
+        made.append(VerdictSource(judge, found, is_kept))
         return made[-1]
 
     def score(item: Item) -> Item:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, JointMetric, Metric, Task
-from lmms_eval_tasks.judges.asking import Answer, settle
+from lmms_eval_tasks.judges.asking import GetVerdicts, run_scoring
 from lmms_eval_tasks.judges.run import ordered_map
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -19,10 +19,10 @@ from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
-def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
+def scored(task: Task, kept: Item, reply: str, answer: GetVerdicts) -> JsonObject:
     """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
     try:
-        made = settle(task.score(kept, reply), answer)
+        made = run_scoring(task.score(kept, reply), answer)
     except Exception:
         say(f"scoring {kept['id']} failed; kept as status error")
         traceback.print_exc()
@@ -32,23 +32,23 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
     return {**kept, **made, "reply": reply}
 
 
-def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
+def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdicts]) -> Items:
     """Items with what is scored of several at once (`Task.score_jointly`), in their order."""
     if task.score_jointly is None:
         return items
-    wanted: list[tuple[str, Scoring[Mapping[str, object]]]] = []
+    wanted: list[tuple[str, ScoringSteps[Mapping[str, object]]]] = []
     with aggregate.never_raises(task.name):
         wanted = list(task.score_jointly(items))
     if not wanted:
         return items
     found = {item["id"]: item for item in items}
 
-    def scored_one(one: tuple[str, Scoring[Mapping[str, object]]]) -> Item:
+    def scored_one(one: tuple[str, ScoringSteps[Mapping[str, object]]]) -> Item:
         name, scoring = one
         item = found[name]
         made: JsonObject = {"status": "error"}
         with aggregate.never_raises(name):
-            made = settle(scoring, asker(item))
+            made = run_scoring(scoring, asker(item))
             made = {**made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
         return {**item, **made}
 

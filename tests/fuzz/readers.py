@@ -25,7 +25,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, reader
-from lmms_eval_tasks.judges.asking import settle
+from lmms_eval_tasks.judges.asking import run_scoring
 from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Token
 from lmms_eval_tasks.judges.providers.replay import NoJudge
@@ -102,7 +102,7 @@ def found(root: Path, most: int = 40) -> list[Scored]:
 def _unjudged(task: Task, kept: Mapping[str, Any], doc: Mapping[str, Any]) -> dict[str, Any]:
     skipped = NoJudge().verdicts
     scoring = task.score(kept, task.example_reply(doc, 0))
-    made = settle(scoring, lambda asks: [skipped(ask.criterion, {}, 1)[0] for ask in asks])
+    made = run_scoring(scoring, lambda asks: [skipped(ask.criterion, {}, 1)[0] for ask in asks])
     return {**kept, **made}
 
 
@@ -160,7 +160,7 @@ class Fuzz:
         try:
             with at_most(SECONDS) as took:
                 item, scoring = _scoring(one, random, reply)
-                made = settle(scoring, lambda asks: [judged(asked, ask) for ask in asks])
+                made = run_scoring(scoring, lambda asks: [judged(asked, ask) for ask in asks])
                 problem = off_range(one.task, {**item, **made, "reply": reply})
         except (Exception, TooSlow) as error:
             problem = repr(error)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.asking import Asker, judged, settle
+from lmms_eval_tasks.judges.asking import VerdictSource, judged, run_scoring
 from lmms_eval_tasks.judges.verdict import Judged
 from lmms_eval_tasks.utils.metrics import aggregate
 from tests.checks import refused, table
@@ -45,8 +45,8 @@ def scoring(fields: Mapping[str, Any], reply: str) -> Any:
 def done(judge: Scripted, reply: str, saved: Verdict | None = None, **fields: str) -> Judged:
     """What becomes of a reply; `saved` is its verdict of an earlier run."""
 
-    asker = Asker(judge, {"agrees": saved} if saved else {})
-    found = settle(scoring(fields, reply), asker)
+    asker = VerdictSource(judge, {"agrees": saved} if saved else {})
+    found = run_scoring(scoring(fields, reply), asker)
     said = found.pop("verdicts")
     assert said == ({} if found["verdict"] is None else {"agrees": found["verdict"].as_dict()})
     return Judged(**found)

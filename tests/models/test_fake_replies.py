@@ -99,13 +99,13 @@ def on_sample_alone(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPa
 def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) -> None:
     """From chat and from simple requests, through the recorded judge; and the reverse is seen."""
     from lmms_eval_tasks import judges
-    from lmms_eval_tasks.judges.asking import Asker
+    from lmms_eval_tasks.judges.asking import VerdictSource
 
     benchmark, played = registry.load(name), sample.module(name).PLAYED
     tasks = [task for task in played.oracle if task in benchmark.tasks]
     key = fake_replies.load_key(write_key(tmp_path / "key.json", tasks))
     spec = benchmark.criteria() and prepare.judge_config(benchmark)
-    answer = Asker(judges.make(spec)) if spec else None
+    answer = VerdictSource(judges.make(spec)) if spec else None
     numbers, thrown = {}, {}
     for task in tasks:
         made, right, thrown[task] = benchmark.tasks[task], [], []

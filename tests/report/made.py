@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Task
-from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.runs import messages, prepare, scoring
 
@@ -47,7 +47,9 @@ def saved_run(
     for name in names:
         benchmark = registry.of(name)
         task = benchmark.tasks[name]
-        asker = Asker(usable(lambda benchmark=benchmark: prepare.judge_config(benchmark, judge)))
+        asker = VerdictSource(
+            usable(lambda benchmark=benchmark: prepare.judge_config(benchmark, judge))
+        )
         lines = []
         for number, doc in enumerate(prepare.docs(benchmark, name)[:most]):
             kept = {**task.log_entry(doc), **task.media_log(doc)}

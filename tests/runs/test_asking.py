@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import JudgeConfig, Verdict
-from lmms_eval_tasks.judges.asking import Asker, RereadRequest, given_by, settle
+from lmms_eval_tasks.judges.asking import RereadRequest, VerdictSource, given_by, run_scoring
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Criterion, JudgeRequest
 from tests.checks import table
 
@@ -85,10 +85,10 @@ def test_who_is_asked(
     provider: str, saved: dict[str, Verdict], asked: list[str], scores: list[float]
 ) -> None:
     judge = Noting(provider)
-    item = settle(scoring(), Asker(judge, saved, given_by(judge)))
+    item = run_scoring(scoring(), VerdictSource(judge, saved, given_by(judge)))
     assert (judge.asked, item["scores"]) == (asked, scores)
     assert item["verdicts"].keys() == {*NAMES}
-    assert settle({"status": "unparsed"}, Asker(judge)) == {"status": "unparsed"}
+    assert run_scoring({"status": "unparsed"}, VerdictSource(judge)) == {"status": "unparsed"}
 
 
 @table("together, scores", [(True, [1.0, 1.0]), (False, [0.0, 1.0])])
@@ -100,7 +100,7 @@ def test_a_list_that_stands_or_falls_together(together: bool, scores: list[float
         ]
         return {"scores": [one.score for one in found]}
 
-    assert settle(both(), Asker(Noting(), {"one": OTHER}))["scores"] == scores
+    assert run_scoring(both(), VerdictSource(Noting(), {"one": OTHER}))["scores"] == scores
 
 
 @table("raw, score", [("not an object", 1.0), ('{"correct": false}', 0.0)])
@@ -110,4 +110,4 @@ def test_a_saved_verdict_that_cannot_be_read_is_asked_again(raw: str, score: flo
         return {"score": found.score}
 
     kept = {"one": dataclasses.replace(OTHER, raw=raw)}
-    assert settle(one(), Asker(Noting(), kept))["score"] == score
+    assert run_scoring(one(), VerdictSource(Noting(), kept))["score"] == score
