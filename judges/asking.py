@@ -24,11 +24,11 @@ from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdic
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import (
     NONE,
-    Judged,
+    JudgedAnswer,
     JudgeRequest,
     JudgeRequests,
     ScoringSteps,
-    graded,
+    judged_answer,
 )
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.replies import reply_text
@@ -105,9 +105,9 @@ class VerdictSource:
         return found if self._keeps(ask, found) else None
 
 
-def said(ask: JudgeRequest, verdict: Verdict) -> Any:
+def parsed_reply(ask: JudgeRequest, verdict: Verdict) -> Any:
     """Return the parsed reply of a verdict (`reader.said`)."""
-    return reader.said(ask.criterion, ask.fields, verdict)
+    return reader.parsed_reply(ask.criterion, ask.fields, verdict)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class RereadRequest(JudgeRequest):
 
     def stands(self, saved: Verdict) -> bool:
         """Return whether its reply, if there was one, can still be read."""
-        return saved.status != Status.OK.value or said(self, saved) is not None
+        return saved.status != Status.OK.value or parsed_reply(self, saved) is not None
 
 
 def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
@@ -162,9 +162,9 @@ def _say_once(problem: str) -> None:
     )
 
 
-def judged(
+def judge_reply(
     name: str, criterion: Criterion, fields: Mapping[str, object], reply: str
-) -> Generator[Sequence[JudgeRequest], Sequence[Verdict], Judged]:
+) -> Generator[Sequence[JudgeRequest], Sequence[Verdict], JudgedAnswer]:
     """Put a model's reply to a judge (asking.py); a reply that is no answer is not worth a call.
 
     Args:
@@ -173,6 +173,6 @@ def judged(
     status, candidate = reply_text.to_judge(reply)
     if status != "ok":
         # The host's own "request failed" must not pass for the model's text either.
-        return Judged("", status, 0.0, None)
+        return JudgedAnswer("", status, 0.0, None)
     (verdict,) = yield [JudgeRequest(name, criterion, {**fields, "candidate": candidate})]
-    return graded(candidate, verdict)
+    return judged_answer(candidate, verdict)

@@ -23,11 +23,11 @@ from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.verdict import (
-    Judged,
+    JudgedAnswer,
     JudgeRequest,
     ScoringSteps,
     failure_of,
-    graded,
+    judged_answer,
     total_usage,
 )
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -53,7 +53,7 @@ class GEvalRating(BaseModel):
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
-def stated(reply: GEvalRating) -> float:
+def stated_rating(reply: GEvalRating) -> float:
     """The score that a reply states, for `Criterion.score`."""
     return float(reply.score)
 
@@ -165,18 +165,23 @@ def rated(
     if status in ("ok", "refused"):
         status, candidate = reply_text.to_judge(reply)
     nothing = 0.0 if status in CANDIDATE_FAILURES else None
-    done = dict.fromkeys(asked, Judged("", status, nothing, None))
+    done = dict.fromkeys(asked, JudgedAnswer("", status, nothing, None))
     if status == "ok":
         shown = {**fields, "candidate": candidate}
         first = [_RatingRequest(name, one, shown) for name, one in asked.items()]
         given = yield first
-        done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
+        done = {
+            ask.name: judged_answer(candidate, one) for ask, one in zip(first, given, strict=True)
+        }
         if all(one.status == "ok" for one in done.values()) and _mode(done) is None:
             pairs = zip(first, given, strict=True)
             given = yield [
                 _SampledRequest(a.name, a.criterion, shown, first=one) for a, one in pairs
             ]
-            done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
+            done = {
+                ask.name: judged_answer(candidate, one)
+                for ask, one in zip(first, given, strict=True)
+            }
     failed = [one for one in done.values() if one.status != "ok"]
     mode = None if failed else _mode(done)
     field = {"logprobs": "expected", "samples": "score"}.get(mode or "", "")
@@ -197,7 +202,7 @@ def rated(
     }
 
 
-def _mode(done: Mapping[str, Judged]) -> str | None:
+def _mode(done: Mapping[str, JudgedAnswer]) -> str | None:
     """The mode that all dimensions have; None if they have none in common yet."""
     given = [one.verdict for one in done.values() if one.verdict is not None]
     if all(verdict.expected is not None for verdict in given):

@@ -52,7 +52,7 @@ _FIELD_LINE = re.compile(
 )
 
 
-def judged(
+def read_verdict(
     criterion: Criterion, fields: Mapping[str, object], reply: JudgeReply, label: str
 ) -> Verdict:
     """Return the verdict on `fields` that `reply` states.
@@ -121,7 +121,7 @@ def quotable(criterion: Criterion, fields: Mapping[str, object]) -> list[str]:
     return texts
 
 
-def said(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
+def parsed_reply(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
     """Return a verdict's reply in the criterion's schema; None if it cannot be read."""
     try:
         sources, labels = quotable(criterion, fields), criterion.labels

@@ -317,7 +317,7 @@ ScoringSteps = Generator[
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
 
 
-class Judged(NamedTuple):
+class JudgedAnswer(NamedTuple):
     """An answer and what became of it."""
 
     candidate: str  # what was put to the judge: without reasoning; empty if it is no answer
@@ -331,10 +331,12 @@ class Judged(NamedTuple):
         return self.score if self.score is None or self.score % 1 else int(self.score)
 
 
-def graded(candidate: str, verdict: Verdict) -> Judged:
+def judged_answer(candidate: str, verdict: Verdict) -> JudgedAnswer:
     """An answer with its verdict: whose trouble it is if there is no score."""
     if verdict.judge == NONE:
         # Not `judge_skipped`: an answer over the budget is a failure of a judged run, this is not.
-        return Judged(candidate, NOT_JUDGED, None, verdict)
+        return JudgedAnswer(candidate, NOT_JUDGED, None, verdict)
     ok = verdict.status == Status.OK.value
-    return Judged(candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict)
+    return JudgedAnswer(
+        candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict
+    )

@@ -87,7 +87,7 @@ class Want(Generic[R_co]):
     def said(self, verdict: Verdict) -> R_co | None:
         """The reply in its schema; None if there is none that can be used."""
         ok = verdict.status == Status.OK.value
-        return reader.said(self.criterion, self.fields, verdict) if ok else None
+        return reader.parsed_reply(self.criterion, self.fields, verdict) if ok else None
 
 
 Unit = Generator[Sequence[Want[BaseModel]], Sequence[Verdict], T_co]

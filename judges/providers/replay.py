@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.reader import read_verdict
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_lines
@@ -77,7 +77,7 @@ class ReplayJudge(Judge):
         texts = {name: value for name, value in fields.items() if name not in criterion.images}
         keys = (_key(criterion.name, texts, sample) for sample in range(samples))
         found = (self._replies.get(key) for key in keys)
-        return [judged(criterion, fields, one, label) if one else nothing for one in found]
+        return [read_verdict(criterion, fields, one, label) if one else nothing for one in found]
 
 
 def _key(criterion: str, fields: Mapping[str, object], sample: int) -> bytes:

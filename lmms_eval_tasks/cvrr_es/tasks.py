@@ -44,7 +44,7 @@ from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASK
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.asking import judged
+from lmms_eval_tasks.judges.asking import judge_reply
 from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.prompts import Prompt
@@ -100,7 +100,7 @@ def answer(doc: KeptCvrr, reply: str) -> ScoringSteps[CvrrScore]:
     none: its 0 or 1 is another number.
     """
     fields = {"question": doc["question"], "reference": doc["reference"], "id": doc["id"]}
-    done = yield from judged("correct", judging.criterion(), fields, reply)
+    done = yield from judge_reply("correct", judging.criterion(), fields, reply)
     points = judging.points(done.verdict, done.candidate)
     return {
         "answer": done.candidate,

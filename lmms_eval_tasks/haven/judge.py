@@ -60,7 +60,7 @@ def criterion() -> Criterion:
         system=given.text["geval"],
         template="\n".join([given.text["show"], given.text["score"]]),
         schema=GEvalRating,
-        score=geval.stated,
+        score=geval.stated_rating,
         prompt_hash=given.hash,
         bare="score",
         top_logprobs=TOP_LOGPROBS,

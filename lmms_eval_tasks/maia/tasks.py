@@ -28,7 +28,7 @@ from lmms_eval_tasks.benchmark import (
     option_set,
     select_fields,
 )
-from lmms_eval_tasks.judges.asking import judged
+from lmms_eval_tasks.judges.asking import judge_reply
 from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
@@ -203,7 +203,7 @@ def vsv(doc: KeptPair, reply: str) -> PairScore:
 def oevqa(doc: KeptOevqa, reply: str) -> ScoringSteps[OevqaScore]:
     """One open answer: the judge's verdict and the similarity to the eight references."""
     fields = {"question": doc["question"], "references": doc["references"]}
-    done = yield from judged("agrees", judging.criterion(), fields, reply)
+    done = yield from judge_reply("agrees", judging.criterion(), fields, reply)
     return {
         "candidate": done.candidate,
         "status": done.status,

@@ -28,7 +28,13 @@ from lmms_eval_tasks.benchmark import (
     select_fields,
 )
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
-from lmms_eval_tasks.judges.verdict import Criterion, Judged, JudgeRequest, ScoringSteps, graded
+from lmms_eval_tasks.judges.verdict import (
+    Criterion,
+    JudgedAnswer,
+    JudgeRequest,
+    ScoringSteps,
+    judged_answer,
+)
 from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
@@ -213,7 +219,7 @@ def open_answer(doc: KeptOpen, reply: str) -> ScoringSteps[OpenScore]:
     What is no answer (empty, cut off) is not put to the judge and has the score 0.
     """
     status, candidate = reply_text.to_judge(reply)
-    done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
+    done = dict.fromkeys(DIMENSIONS, JudgedAnswer("", status, 0.0, None))
     if status == "ok":
         fields = {
             "question": doc["question"],
@@ -223,7 +229,7 @@ def open_answer(doc: KeptOpen, reply: str) -> ScoringSteps[OpenScore]:
         asked = [JudgeRequest(name, judging.criteria()[name], fields) for name in DIMENSIONS]
         verdicts = yield asked
         done = {
-            ask.name: graded(candidate, verdict)
+            ask.name: judged_answer(candidate, verdict)
             for ask, verdict in zip(asked, verdicts, strict=True)
         }
         status = next((one.status for one in done.values() if one.status != "ok"), "ok")
@@ -244,7 +250,7 @@ def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, ScoringSteps[d
 def _consistent(first: OpenItem, second: OpenItem) -> ScoringSteps[dict[str, object]]:
     """Nobody is asked where one of the two is no answer: 0, or none where its request failed."""
     lost = [one["status"] for one in (first, second) if not one["candidate"]]
-    done = Judged("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)
+    done = JudgedAnswer("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)
     if not lost:
         fields = {
             "question": first["question"],
@@ -254,11 +260,11 @@ def _consistent(first: OpenItem, second: OpenItem) -> ScoringSteps[dict[str, obj
             "candidate_paraphrase": second["candidate"],
         }
         (verdict,) = yield [JudgeRequest(CONSISTENCY, judging.criteria()[CONSISTENCY], fields)]
-        done = graded(first["candidate"], verdict)
+        done = judged_answer(first["candidate"], verdict)
     return {"dimensions": {**first["dimensions"], CONSISTENCY: _rating(done)}}
 
 
-def _rating(done: Judged) -> DimensionRating:
+def _rating(done: JudgedAnswer) -> DimensionRating:
     return {"score": done.number, "status": done.status}
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
-from lmms_eval_tasks.judges.asking import judged
+from lmms_eval_tasks.judges.asking import judge_reply
 from lmms_eval_tasks.judges.geval import GEvalRating
 from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
@@ -120,6 +120,6 @@ def rated(
         scaled: geval.TextRatings = {**found, "score": score, "dimensions": dimensions}
         made[GEVAL] = scaled
     for name in HELMET_NAMES if HELMET in which else ():
-        done = yield from judged(name, asked[name], fields, reply)
+        done = yield from judge_reply(name, asked[name], fields, reply)
         made[name] = {"score": done.number, "status": done.status}
     return made

@@ -27,9 +27,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import RereadRequest, said
+from lmms_eval_tasks.judges.asking import RereadRequest, parsed_reply
 from lmms_eval_tasks.judges.engine import MAX_REASON
-from lmms_eval_tasks.judges.verdict import MAX_TOKENS, JudgeRequest, ScoringSteps, graded
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, JudgeRequest, ScoringSteps, judged_answer
 from lmms_eval_tasks.movierecapsqa.items import ClaimScore, LabelledRating
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import reply_text
@@ -85,7 +85,7 @@ _WORST: dict[str, set[str]] = {
 WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
 
 
-def label(dimension: str, written: str) -> str:
+def read_label(dimension: str, written: str) -> str:
     """The label that a judge wrote: case, spaces, hyphens, underscores and stars around it are
     free, and so are letters behind a word ("SUPPORTED (S)"); ValueError if it is none.
     """
@@ -128,7 +128,7 @@ class Label(BaseModel):
     """One claim's label; `id` is the claim's number, from 1 on. What else is said is let be."""
 
     id: int = Field(validation_alias=AliasChoices("id", "claim_number"))
-    label: str = Field(json_schema_extra={"enum": list(dict.fromkeys(chain(*WORDS.values())))})
+    read_label: str = Field(json_schema_extra={"enum": list(dict.fromkeys(chain(*WORDS.values())))})
 
     @field_validator("id", mode="before")
     @classmethod
@@ -167,7 +167,7 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
         @field_validator("labels")
         @classmethod
         def _one_for_each(cls, labels: list[Label]) -> list[Label]:
-            found = {one.id: label(dimension, one.label) for one in labels}
+            found = {one.id: read_label(dimension, one.label) for one in labels}
             if len(labels) != n_claims or found.keys() != set(range(1, n_claims + 1)):
                 raise ValueError(f"expected one label for each of {n_claims} claims, by its number")
             return [Label(id=number, label=found[number]) for number in sorted(found)]
@@ -274,7 +274,7 @@ class SegmentContext(NamedTuple):
     dialogue: str
 
 
-def asked(
+def request_fields(
     context: SegmentContext, dimension: str, question: str, claims: Sequence[str]
 ) -> dict[str, object]:
     """The fields of a dimension's request; recordings hold the same."""
@@ -286,7 +286,7 @@ def asked(
 # --- one answer ---------------------------------------------------------------------------------
 
 
-def judged(context: SegmentContext, question: str, reply: str) -> ScoringSteps[ClaimScore]:
+def judge_claims(context: SegmentContext, question: str, reply: str) -> ScoringSteps[ClaimScore]:
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
     An answer that is cut off or without claims is the candidate's failure, worth 0. Where the
@@ -304,8 +304,8 @@ def judged(context: SegmentContext, question: str, reply: str) -> ScoringSteps[C
         stand_in = json.dumps({"claims": likely})
         ask = RereadRequest("claims", claims_criterion(), fields, stand_in=stand_in)
         (verdict,) = yield [ask]
-        status = graded("", verdict).status
-        found = said(ask, verdict) if status == "ok" else None
+        status = judged_answer("", verdict).status
+        found = parsed_reply(ask, verdict) if status == "ok" else None
         claims = found.claims if found else []
         if status == "ok" and not claims:
             status = NO_CLAIMS
@@ -313,8 +313,8 @@ def judged(context: SegmentContext, question: str, reply: str) -> ScoringSteps[C
             asks = [_about_claims(context, one, question, claims, verdict) for one in DIMENSIONS]
             verdicts = yield asks
             for own, one in zip(asks, verdicts, strict=True):
-                state = graded("", one).status
-                rated = said(own, one) if state == "ok" else None
+                state = judged_answer("", one).status
+                rated = parsed_reply(own, one) if state == "ok" else None
                 labels = [given.label for given in rated.labels] if rated else []
                 score = rated.score if rated else None
                 dimensions[own.name] = {"score": score, "status": state, "labels": labels}
@@ -351,7 +351,7 @@ def _about_claims(
 ) -> JudgeRequest:
     """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
-    fields = asked(context, dimension, question, claims)
+    fields = request_fields(context, dimension, question, claims)
     if not claims:
         return _SkippedAsk(dimension, criterion, fields, rests_on="claims", claims=found)
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]

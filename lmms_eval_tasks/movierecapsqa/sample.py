@@ -248,5 +248,5 @@ def replay() -> Iterator[dict[str, object]]:
                         "labels": [{"id": 1, "label": label}],
                         "reason": "known by construction",
                     }
-                    asked = judge.asked(context, name, one.question, [claim])
+                    asked = judge.request_fields(context, name, one.question, [claim])
                     yield line(judge.LABELS, asked, {**told, "score": score})

@@ -83,7 +83,7 @@ def handed(doc: RecapDoc) -> dict[str, object]:
 def score(doc: KeptRecap, reply: str) -> ScoringSteps[RecapScore]:
     """One open answer: judged without a reference, and compared with the dataset's answer."""
     question, reference = doc["question"], doc["reference"]
-    claims = yield from judging.judged(shown(doc), question, reply)
+    claims = yield from judging.judge_claims(shown(doc), question, reply)
     rated = yield from baselines.rated(doc["judged_baselines"], question, reference, reply)
     is_comparable = bool(text_metrics.tokenize(reference))
     rouge_l = text_metrics.rouge_l(claims["candidate"], [reference]) if is_comparable else None

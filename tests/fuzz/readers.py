@@ -242,12 +242,12 @@ class _Judge(Judge):
             text, random.choice(("stop", "stop", "stop", "length", "\0")), tokens=tokens
         )
         start = time.process_time()
-        verdict = reader.judged(criterion, fields, reply, "fuzz")
+        verdict = reader.read_verdict(criterion, fields, reply, "fuzz")
         took = time.process_time() - start
         self.seconds += took
         self._fuzz.tallies.setdefault(f"judge: {criterion.name}", Tally()).add(took, self._number)
         if verdict.status == "ok":
-            value = reader.said(criterion, fields, verdict)
+            value = reader.parsed_reply(criterion, fields, verdict)
             if value is not None:  # a bare rating is no object
                 _validator(criterion).validate(value.model_dump(mode="json"))
         return verdict

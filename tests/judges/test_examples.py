@@ -66,7 +66,7 @@ def test_no_example_is_a_verdict(name: str) -> None:
         for schema_only, reply in enumerate(filled(example)):
             if not schema_only:  # its schema alone refuses it, whatever the prompt is
                 assert refuses(criterion, reply), reply
-            found = reader.judged(criterion, {}, JudgeReply(reply), "judge")
+            found = reader.read_verdict(criterion, {}, JudgeReply(reply), "judge")
             assert found.score is None, reply
 
 

@@ -34,7 +34,7 @@ def test_everything_reaches_the_judge() -> None:
 def score(reply: str, candidate: str = "un'altra", finish: str = "stop") -> float | str:
     """What the criterion makes of a reply: its score, or the status of a failure."""
     fields = {**FIELDS, "candidate": candidate}
-    found = reader.judged(judge.criterion(), fields, JudgeReply(reply, finish), "judge")
+    found = reader.read_verdict(judge.criterion(), fields, JudgeReply(reply, finish), "judge")
     return found.status if found.score is None else found.score
 
 

@@ -93,7 +93,7 @@ def judge_with(
     saved: Mapping[str, Verdict] | None = None,
 ) -> tuple[Item, list[Request]]:
     """The item of an answer, and what was asked."""
-    return judged.scored(BENCHMARK, answer, judging.judged(CONTEXT, QUESTION, reply), saved)
+    return judged.scored(BENCHMARK, answer, judging.judge_claims(CONTEXT, QUESTION, reply), saved)
 
 
 def each(done: Item, what: str) -> dict[str, Any]:

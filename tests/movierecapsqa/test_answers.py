@@ -112,7 +112,7 @@ def test_what_is_no_answer_costs_no_call() -> None:
     assert kinds(chats) == ["claims"]
     assert (done["candidate"], done["dimensions"]) == ("Who knows?", all_are(0, "no_claims"))
     waiting = VerdictSource(judges.make(JudgeConfig(NONE)))
-    done = run_scoring(judging.judged(CONTEXT, QUESTION, REPLY), waiting)
+    done = run_scoring(judging.judge_claims(CONTEXT, QUESTION, REPLY), waiting)
     assert (done["candidate"], done["dimensions"]) == (REPLY, all_are(None, "unjudged"))
 
 
@@ -128,7 +128,7 @@ FAILURES: list[tuple[Answer, str]] = [
 def test_what_the_judge_fails_at(reply: Answer, status: str) -> None:
     """Without the claims the dimensions are not asked; one that failed is alone."""
     with at(BENCHMARK, script(claims=reply)) as (judge, endpoint, current), run.task("t"):
-        done = run_scoring(judging.judged(CONTEXT, QUESTION, REPLY), VerdictSource(judge))
+        done = run_scoring(judging.judge_claims(CONTEXT, QUESTION, REPLY), VerdictSource(judge))
         assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
         (row,) = current.ledger.rows()
     assert (done["status"], done["claims"]) == (f"judge_{status}", [])

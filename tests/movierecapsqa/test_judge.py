@@ -31,9 +31,9 @@ def test_words_of_labels() -> None:
     for dimension, written, expected in json.loads(LABELS.read_text(encoding="utf-8"))["words"]:
         if expected is None:
             with pytest.raises(ValueError, match="none of"):
-                judge.label(dimension, written)
+                judge.read_label(dimension, written)
         else:
-            assert judge.label(dimension, written) == expected
+            assert judge.read_label(dimension, written) == expected
 
 
 # --- replies ------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_the_authors_own_texts_are_whole_requests(
     assert claims.system == "You split."
     assert claims.template.startswith("Split {candidate}, for {question}")
     for dimension in WORDS:
-        asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
+        asked = judge.request_fields(CONTEXT, dimension, "Who?", CLAIMS)
         (user,) = render(judge.dimension_criterion(dimension, 2), asked)
         assert user["content"].startswith("Mark it.\nWho?\n<")
         assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]
