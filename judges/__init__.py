@@ -12,9 +12,9 @@ from lmms_eval_tasks.judges.run import (
     announcement,
     configured,
     describe,
+    judge_fingerprint,
     make,
     preflight,
-    setup,
 )
 from lmms_eval_tasks.judges.verdict import (
     Criterion,
@@ -38,5 +38,5 @@ __all__ = [
     "make",
     "preflight",
     "resolve",
-    "setup",
+    "judge_fingerprint",
 ]

@@ -131,7 +131,9 @@ def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
     def keeps(ask: JudgeRequest, verdict: Verdict) -> bool:
         if judge.config.provider == NONE:
             return True
-        same = verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
+        same = verdict.setup in {
+            judges.judge_fingerprint(config, ask.criterion) for config in likely
+        }
         return verdict.score is not None and same
 
     return keeps

@@ -120,18 +120,18 @@ def _doubt(one: Mapping[str, Json]) -> str:
 # --- kept -----------------------------------------------------------------------------------------
 
 
-def file_of(benchmark: str, setup: str) -> Path:
+def file_of(benchmark: str, fingerprint: str) -> Path:
     """Return the file in which the check of a judge with its prompt (`judges.setup`) is kept."""
     folder = settings.judge_cache() or settings.cache_dir() / "judge"
-    return folder / "checks" / f"{benchmark}-{setup}.json"
+    return folder / "checks" / f"{benchmark}-{fingerprint}.json"
 
 
-def keep(benchmark: str, setup: str, check: Mapping[str, Json]) -> None:
+def keep(benchmark: str, fingerprint: str, check: Mapping[str, Json]) -> None:
     """Write a check for later runs, unless a kept one is of more answers.
 
     A file that cannot be written is told, and no more.
     """
-    file, before = file_of(benchmark, setup), kept(benchmark, setup) or {}
+    file, before = file_of(benchmark, fingerprint), kept(benchmark, fingerprint) or {}
     if _count(before) > _count(check):
         say(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
         return
@@ -147,16 +147,16 @@ def _count(check: Mapping[str, Json]) -> int:
     return max((one["answers"] for one in check.get("verdicts", {}).values()), default=0)
 
 
-def kept(benchmark: str, setup: str) -> JsonObject | None:
+def kept(benchmark: str, fingerprint: str) -> JsonObject | None:
     """The check of a judge with its prompt, if one was made and can be read."""
     try:
-        found: Json = json.loads(file_of(benchmark, setup).read_text(encoding="utf-8"))
+        found: Json = json.loads(file_of(benchmark, fingerprint).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("line"), str) else None
 
 
-def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> JsonObject | None:
+def record(benchmark: str, config: JudgeConfig, fingerprint: str, shown: str) -> JsonObject | None:
     """The check of a run's judge, for its results: always with `line`, for people.
 
     Without a check the line is the command that makes one. None where there is nothing to check
@@ -167,7 +167,7 @@ def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> JsonO
     """
     if config.provider in (NONE, REPLAY):
         return None
-    if (found := kept(benchmark, setup)) is not None:
+    if (found := kept(benchmark, fingerprint)) is not None:
         return found
     return (
         None if config.comparable else {"line": f"judge not checked: {command(benchmark, shown)}"}

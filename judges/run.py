@@ -244,14 +244,14 @@ class _Outermost(Judge):
             for verdict in found:
                 self._run.ledger.verdict(self.config.label, verdict)
         self._run.progress.given(sum(one.score is None for one in found), len(found))
-        own = setup(self.config, criterion)
+        own = judge_fingerprint(self.config, criterion)
         return [replace(verdict, setup=own) for verdict in found]
 
 
 # --- a judge from its setting to its description --------------------------------------------------
 
 
-def setup(config: JudgeConfig, criterion: Criterion) -> str:
+def judge_fingerprint(config: JudgeConfig, criterion: Criterion) -> str:
     """Hash of a judge's settings and a criterion's prompt: what `Verdict.setup` holds."""
     return f"{config.fingerprint}-{criterion.prompt_hash}"
 

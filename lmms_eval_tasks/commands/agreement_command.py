@@ -90,7 +90,7 @@ def agreement_command(
         usage = current.ledger.as_dicts()
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
-        check |= {"judge": config.label, "setup": prepare.setup(whose, config)}
+        check |= {"judge": config.label, "setup": prepare.judge_fingerprint(whose, config)}
         more: dict[str, object] = {"answers": _answers(answers, judged)}
         if count is None and known.tables:
             tables, more = known.tables(judged, bool(problems))

@@ -237,7 +237,9 @@ def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
     shown = shown_judge(config, spec)
     return {
         **told,
-        "checked": checks.record(benchmark.name, config, setup(benchmark, config), shown),
+        "checked": checks.record(
+            benchmark.name, config, judge_fingerprint(benchmark, config), shown
+        ),
     }
 
 
@@ -247,9 +249,9 @@ def shown_judge(config: JudgeConfig, spec: str | None = None) -> str:
     return named if named.endswith((".yml", ".yaml")) else config.label
 
 
-def setup(benchmark: Benchmark, config: JudgeConfig) -> str:
+def judge_fingerprint(benchmark: Benchmark, config: JudgeConfig) -> str:
     """Hash of a judge's settings and the prompt of a benchmark; "" where nothing is judged."""
-    return next((judges.setup(config, one) for one in benchmark.criteria()), "")
+    return next((judges.judge_fingerprint(config, one) for one in benchmark.criteria()), "")
 
 
 def judge_prompt(benchmark: Benchmark) -> str:

@@ -34,7 +34,9 @@ class Noting:
 
     def verdict(self, asked: Criterion, fields: Mapping[str, Any]) -> Verdict:
         self.asked.append(asked.name)
-        return Verdict(1.0, "ok", judge="noting", setup=judges.setup(self.config, asked))
+        return Verdict(
+            1.0, "ok", judge="noting", setup=judges.judge_fingerprint(self.config, asked)
+        )
 
 
 OTHER = Verdict(0.0, "ok", judge="another", setup="other")
@@ -42,7 +44,7 @@ OTHER = Verdict(0.0, "ok", judge="another", setup="other")
 
 def own(name: str, score: float | None = 0.5) -> Verdict:
     """A verdict that `Noting` has given."""
-    setup = judges.setup(JudgeConfig(REPLAY), criterion(name))
+    setup = judges.judge_fingerprint(JudgeConfig(REPLAY), criterion(name))
     return Verdict(score, "ok" if score is not None else "api_error", judge="noting", setup=setup)
 
 
