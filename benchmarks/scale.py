@@ -123,7 +123,7 @@ class Work:
         task = self.benchmark.tasks[name]
         reply = task.example_reply(doc, number) or str(doc.get("answer", "1"))
         item = scoring.scored(task, task.log_fields(doc), reply, estimate._stand_ins([]))
-        return scoring.spread(task, self.benchmark.joint_metrics, item)
+        return scoring.to_host_rows(task, self.benchmark.joint_metrics, item)
 
     def _file(self, task: str) -> Path:
         return self.out / f"20260101_000000_samples_{task}.jsonl"
@@ -133,7 +133,7 @@ class Work:
         row: dict[str, Any] = {}
         for name in self.tasks:
             items = saved_runs.saved_items(saved_runs.read(self._file(name)))
-            row[name] = {"failed,none": scoring.Carried(0, items)}
+            row[name] = {"failed,none": scoring.ItemsCarrier(0, items)}
         results = {"config": {"model": "m", "model_args": ""}, "model_name": "m", "results": row}
         finish.annotate(results, self.tasks)
         file = self.out / "20260101_000000_results.json"

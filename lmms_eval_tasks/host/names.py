@@ -132,7 +132,9 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
         kept["at_limit"] = known.at_limit[request]
     # A task that asks nothing needs no judge that can be used.
     answer = VerdictSource(_judge(judge_run.current(), benchmark)) if task.judgements else _nobody
-    return scoring.spread(task, benchmark.joint_metrics, scoring.scored(task, kept, reply, answer))
+    return scoring.to_host_rows(
+        task, benchmark.joint_metrics, scoring.scored(task, kept, reply, answer)
+    )
 
 
 @lru_cache(maxsize=len(registry.NAMES))

@@ -15,7 +15,7 @@ from lmms_eval_tasks.report import aggregation, arrivals, invalid, provenance
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import prepare, scoring, screen
 from lmms_eval_tasks.runs.judging import JudgeUsage
-from lmms_eval_tasks.runs.scoring import Carried
+from lmms_eval_tasks.runs.scoring import ItemsCarrier
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import (
     SAMPLE_TEXT,
@@ -250,9 +250,9 @@ def _not_counted() -> str:
     return f"reached the model: not observed, {model.name}'s class shows it nowhere"
 
 
-def _carried(results: Mapping[str, Json], task: str) -> Carried | None:
+def _carried(results: Mapping[str, Json], task: str) -> ItemsCarrier | None:
     values = results["results"].get(task, {}).values()
-    return next((one for one in values if isinstance(one, Carried) and not one.task), None)
+    return next((one for one in values if isinstance(one, ItemsCarrier) and not one.task), None)
 
 
 def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
@@ -262,9 +262,9 @@ def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
     """
     for values in (results["results"].get(name, {}) for name in names):
         for key, value in list(values.items()):
-            if isinstance(value, Carried) and not value.task:
+            if isinstance(value, ItemsCarrier) and not value.task:
                 values[key] = int(value)
-            elif isinstance(value, Carried):
+            elif isinstance(value, ItemsCarrier):
                 for one in (key, *scoring.errors_of(key)):
                     values.pop(one, None)
 

@@ -136,7 +136,10 @@ class _Folder:
         place.mkdir(parents=True, exist_ok=True)
         own = {item["id"]: item for item in items}
         lines = (
-            {**sample, **scoring.spread(task, benchmark.joint_metrics, own[sample[CARRIER]["id"]])}
+            {
+                **sample,
+                **scoring.to_host_rows(task, benchmark.joint_metrics, own[sample[CARRIER]["id"]]),
+            }
             for sample in run.samples
         )
         write_lines(place / run.file.name, lines)

@@ -65,7 +65,7 @@ def errors_of(key: str) -> list[str]:
     return [f"{metric}_stderr{kind},{of}" for kind in ("", "_clt", "_clustered")]
 
 
-class Carried(float):
+class ItemsCarrier(float):
     """A number on its way through the host that carries a task's items.
 
     The host aggregates each metric alone and in no fixed order (docs/design.md). What is computed
@@ -75,20 +75,20 @@ class Carried(float):
     items: Items  # of the task
     task: str  # whose side of a joined number it is, which is nan in the task's own row; "" else
 
-    def __new__(cls, value: float, items: Items, task: str = "") -> Carried:
+    def __new__(cls, value: float, items: Items, task: str = "") -> ItemsCarrier:
         """Make one."""
         self = super().__new__(cls, value)
         self.items, self.task = items, task
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Carried, (float(self), self.items, self.task))
+        return (ItemsCarrier, (float(self), self.items, self.task))
 
-    def __deepcopy__(self, _memo: object) -> Carried:
+    def __deepcopy__(self, _memo: object) -> ItemsCarrier:
         return self
 
 
-def spread(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
+def to_host_rows(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
 
     The key `score` brings the host's standard errors: only under plain means, and absent, not None,
@@ -129,11 +129,11 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
     def whole(metric: Metric) -> Callable[[Items], Json]:
         return lambda items: metric.compute(aggregate.as_counted(items))
 
-    def failed(items: Items) -> Carried:
-        return Carried(aggregation.count_failed(items), items)
+    def failed(items: Items) -> ItemsCarrier:
+        return ItemsCarrier(aggregation.count_failed(items), items)
 
-    def side(items: Items) -> Carried:
-        return Carried(math.nan, items, task.name)
+    def side(items: Items) -> ItemsCarrier:
+        return ItemsCarrier(math.nan, items, task.name)
 
     shown = [one for one in task.metrics if one.host_fields is not None]
     rows = [
@@ -158,7 +158,7 @@ def group_number(join: JointMetric, name: str) -> Callable[..., Json]:
     def of_group(
         values: Sequence[object], _sizes: object = None, _weight_by_size: object = None
     ) -> Json:
-        sides = {value.task: value.items for value in values if isinstance(value, Carried)}
+        sides = {value.task: value.items for value in values if isinstance(value, ItemsCarrier)}
         return aggregation.joined(join, sides).get(name)
 
     return aggregate.never_raises(f"{join.group} {name}")(of_group)
