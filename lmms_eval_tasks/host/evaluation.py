@@ -57,7 +57,7 @@ def evaluated(
         limit, offset = given.get("limit"), given.get("offset") or 0
         run = stack.enter_context(context.begun(limit=limit, offset=offset))
         settings.take()
-        judged = run.own(judging.Judging, lambda: judging.Judging(tasks))
+        judged = run.own(judging.JudgedTasks, lambda: judging.JudgedTasks(tasks))
         with _of_all():
             run.model = model_class.named(given)
             _check(given, tasks)

@@ -12,7 +12,13 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import OurNumber
 from lmms_eval_tasks.report import charts, compared_runs
 from lmms_eval_tasks.report.pages import filled
-from lmms_eval_tasks.report.paper_rows import Board, BoardRow, Own, boards, called
+from lmms_eval_tasks.report.paper_rows import (
+    Leaderboard,
+    LeaderboardRow,
+    OurCell,
+    called,
+    leaderboards_of,
+)
 from lmms_eval_tasks.tables import escaping, terminal_tables
 from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
@@ -44,7 +50,7 @@ class TextRow(NamedTuple):
     kind: str  # paper, value, interval or difference
 
 
-def _shown(board: Board) -> Iterator[TextRow]:
+def _shown(board: Leaderboard) -> Iterator[TextRow]:
     """The lines, of a run's up to three: value, interval, and what it is less the paper's."""
     places = [_decimals(board, place) for place in range(len(board.columns))]
     for line in board.lines:
@@ -53,7 +59,7 @@ def _shown(board: Board) -> Iterator[TextRow]:
             yield TextRow((line.group, line.name), texts, "paper")
             continue
 
-        def texts_of(of: Callable[[Own, int], str], line: BoardRow = line) -> list[str]:
+        def texts_of(of: Callable[[OurCell, int], str], line: LeaderboardRow = line) -> list[str]:
             pairs = zip(line.own, places, strict=True)
             return [NONE if own is None else of(own, decimals) for own, decimals in pairs]
 
@@ -65,32 +71,32 @@ def _shown(board: Board) -> Iterator[TextRow]:
             yield TextRow(names, texts_of(_difference), "difference")
 
 
-def _decimals(board: Board, place: int) -> int:
+def _decimals(board: Leaderboard, place: int) -> int:
     """The number of decimals that the paper has in a column, and one more."""
     figures = (line.cells[place].figure for line in board.lines)
     return max((-int(one.as_tuple().exponent) for one in figures if one is not None), default=2) + 1
 
 
-def _value(own: Own, decimals: int) -> str:
+def _value(own: OurCell, decimals: int) -> str:
     mark = "" if own.is_valid else f" {INVALID}"
     return f"{fixed(own.value.estimate / own.cell.scale, decimals)}{mark}"
 
 
-def _ends(own: Own, decimals: int) -> str:
+def _ends(own: OurCell, decimals: int) -> str:
     if own.value.ends is None:
         return NONE
     low, high = (fixed(end / own.cell.scale, decimals) for end in own.value.ends)
     return f"{low}..{high}"
 
 
-def _difference(own: Own, decimals: int) -> str:
+def _difference(own: OurCell, decimals: int) -> str:
     if own.difference is None:
         return NONE
     mark = {True: " in", False: " out", None: ""}[own.inside]
     return f"{signed(own.difference / own.cell.scale, decimals)}{mark}"
 
 
-def _grid(board: Board) -> tuple[list[str], list[str], list[TextRow]]:
+def _grid(board: Leaderboard) -> tuple[list[str], list[str], list[TextRow]]:
     """Headings of names and of columns, and the rows as they are printed."""
     lines, columns = list(_shown(board)), [title for _, title in board.columns]
     if board.turned:
@@ -111,7 +117,7 @@ LEGEND = (
 )
 
 
-def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[RenderableType]:
+def _text(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[RenderableType]:
     for board in made:
         if not board.lines:
             yield "\n".join([f"{board.title}: {board.caption}", *board.notes])
@@ -125,7 +131,7 @@ def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[RenderableT
     yield from _told(made, conditions)
 
 
-def _told(made: Sequence[Board], conditions: Conditions) -> Iterator[str]:
+def _told(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
     """The legend, and the conditions of the runs as lists."""
     if any(line.beside for board in made for line in board.lines):
         yield LEGEND
@@ -137,7 +143,7 @@ def _told(made: Sequence[Board], conditions: Conditions) -> Iterator[str]:
             yield from (f"  - {line}" for line in facts)
 
 
-def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
+def _markdown(made: Sequence[Leaderboard], conditions: Conditions) -> str:
     import pandas
 
     parts = []
@@ -167,7 +173,7 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
 # --- as data --------------------------------------------------------------------------------------
 
 
-def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[JsonObject]:
+def _rows(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[JsonObject]:
     """Every figure and every number of a run, in our units."""
     for board in made:
         for line in board.lines:
@@ -195,16 +201,16 @@ def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[JsonObject]
                 yield row | as_columns(_of(conditions, line, own))
 
 
-def _of(conditions: Conditions, line: BoardRow, own: Own | None) -> Record:
+def _of(conditions: Conditions, line: LeaderboardRow, own: OurCell | None) -> Record:
     """The conditions of a number of a run; none of the paper's."""
     return concerning(conditions[line.run], own.tasks) if own else ()
 
 
-def _json(made: Sequence[Board], conditions: Conditions) -> str:
+def _json(made: Sequence[Leaderboard], conditions: Conditions) -> str:
     return json.dumps(list(_rows(made, conditions)), indent=1, ensure_ascii=False) + "\n"
 
 
-def _csv(made: Sequence[Board], conditions: Conditions) -> str:
+def _csv(made: Sequence[Leaderboard], conditions: Conditions) -> str:
     rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(made, conditions))
     return str(escaping.frame(rows).to_csv(index=False))
 
@@ -212,7 +218,7 @@ def _csv(made: Sequence[Board], conditions: Conditions) -> str:
 # --- as a page ------------------------------------------------------------------------------------
 
 
-def _html(made: Sequence[Board], conditions: Conditions) -> str:
+def _html(made: Sequence[Leaderboard], conditions: Conditions) -> str:
     (name,) = {board.benchmark for board in made}
     return filled(
         Path(__file__).with_name("board.html"),
@@ -226,7 +232,7 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
     )
 
 
-def _picture(board: Board) -> str:
+def _picture(board: Leaderboard) -> str:
     """The numbers that are of all items, or else the first; "" where nothing of ours stands."""
     of = [[line.cells[place].ours for line in board.lines] for place in range(len(board.columns))]
     kept = [place for place, own in enumerate(of) if any(isinstance(one, OurNumber) for one in own)]
@@ -236,7 +242,7 @@ def _picture(board: Board) -> str:
     return charts.ranked(panels, names, f"{board.title}: {board.caption}") if panels else ""
 
 
-def _points(board: Board, place: int) -> Iterator[JsonObject]:
+def _points(board: Leaderboard, place: int) -> Iterator[JsonObject]:
     for line in board.lines:
         cell, own = line.cells[place], line.own[place] if line.run else None
         point = {"name": _name(line), "side": line.run}
@@ -248,13 +254,13 @@ def _points(board: Board, place: int) -> Iterator[JsonObject]:
             yield point | {"value": float(cell.figure)}
 
 
-def _name(line: BoardRow) -> str:
+def _name(line: LeaderboardRow) -> str:
     return " · ".join(filter(None, (line.group, line.name)))
 
 
 # --- the command ----------------------------------------------------------------------------------
 
-FORMS: dict[str, Callable[[Sequence[Board], Conditions], str]] = {
+FORMS: dict[str, Callable[[Sequence[Leaderboard], Conditions], str]] = {
     "html": _html,
     "md": _markdown,
     "csv": _csv,
@@ -297,7 +303,7 @@ def show(
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)
             raise DataError(f"{side.label}: no tasks of {benchmark.title}, but {own}")
-    made = boards(benchmark, called(benchmark.board(), found, names), found)
+    made = leaderboards_of(benchmark, called(benchmark.board(), found, names), found)
     conditions = {side.label: side.record(benchmark.tasks) for side in found}
     if form != "text":
         text = FORMS[form](made, conditions)

@@ -75,7 +75,7 @@ def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -
     return _corrected([line for line in made if line.numbers])
 
 
-def beside(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> Interval | None:
+def our_cell(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> Interval | None:
     """A side's number that stands beside a paper's figure; None where it has none.
 
     It has an interval where results have one (Metric.has_interval).

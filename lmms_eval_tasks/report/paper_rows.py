@@ -16,7 +16,7 @@ from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
-class Own(NamedTuple):
+class OurCell(NamedTuple):
     """A number of a run in the place of a paper's figure."""
 
     cell: PrintedCell  # of the same model, or of one in the same place
@@ -40,18 +40,18 @@ class Own(NamedTuple):
         return lowest <= high and low <= highest
 
 
-class BoardRow(NamedTuple):
+class LeaderboardRow(NamedTuple):
     """A printed row, or a run's numbers in the place of one."""
 
     group: str  # title of its group, or what tells a run's lines from each other
     name: str
     cells: Sequence[PrintedCell]
     run: str = ""  # label of the side; "" of the paper's
-    own: Sequence[Own | None] = ()  # a run's
+    own: Sequence[OurCell | None] = ()  # a run's
     beside: str = ""  # the published model that the run's is the same as
 
 
-class Board(NamedTuple):
+class Leaderboard(NamedTuple):
     """A table of the paper, runs below its rows."""
 
     benchmark: str
@@ -59,14 +59,14 @@ class Board(NamedTuple):
     caption: str
     heads: tuple[str, str]  # of the lines' groups, if there are any, and of their names
     columns: Sequence[tuple[str, str]] = ()  # title of a group of columns, and of a column
-    lines: Sequence[BoardRow] = ()  # none of a table that no number of ours can stand beside
+    lines: Sequence[LeaderboardRow] = ()  # none of a table that no number of ours can stand beside
     notes: Sequence[str] = ()  # the table's own, and of columns that have no number of ours
     turned: bool = False  # printed with lines as columns
 
 
-def boards(
+def leaderboards_of(
     benchmark: Benchmark, runs: Mapping[str, str | None], found: Sequence[Side]
-) -> list[Board]:
+) -> list[Leaderboard]:
     """The benchmark's tables.
 
     Args:
@@ -82,23 +82,25 @@ def _board(
     table: Mapping[str, Json],
     runs: Mapping[str, str | None],
     found: Sequence[Side],
-) -> Board:
+) -> Leaderboard:
     stored = benchmark.board()
     groups, titles, place = stored["groups"], stored["columns"], table.get("models")
     title = f"{benchmark.title}, {leaderboards.title(table)}"
     heads = table.get("group_title", ""), table.get("name_title", "Model")
     if isinstance(why := table.get("ours"), str):
-        return Board(benchmark.name, title, table["caption"], heads, notes=[f"Left out: {why}."])
+        return Leaderboard(
+            benchmark.name, title, table["caption"], heads, notes=[f"Left out: {why}."]
+        )
     grid = leaderboards.cells(stored, table)
     group_of = [groups[row.get("group", "")] for row in table["rows"]]
     if turned := place == "columns":
         rows = list(zip(group_of, (line[0].row for line in grid), strict=True))
-        lines = [BoardRow("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
+        lines = [LeaderboardRow("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
         columns = rows
     else:
         columns = [("", titles[name]["title"]) for name in table["columns"]]
         lines = [
-            BoardRow(group, cells[0].row, cells)
+            LeaderboardRow(group, cells[0].row, cells)
             for group, cells in zip(group_of, grid, strict=True)
         ]
     lines += [
@@ -108,7 +110,9 @@ def _board(
     ]
     notes = [table["note"]] if table.get("note") else []
     notes += _reasons(grid, [titles[name]["title"] for name in table["columns"]])
-    return Board(benchmark.name, title, table["caption"], heads, columns, lines, notes, turned)
+    return Leaderboard(
+        benchmark.name, title, table["caption"], heads, columns, lines, notes, turned
+    )
 
 
 def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> Iterator[str]:
@@ -128,19 +132,20 @@ def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> It
 
 def _own_lines(
     benchmark: Benchmark,
-    lines: Sequence[BoardRow],
+    lines: Sequence[LeaderboardRow],
     side: Side,
     known_as: str | None,
     table: Mapping[str, Json],
-) -> Iterator[BoardRow]:
+) -> Iterator[LeaderboardRow]:
     """A run's numbers: one line for each set of places that the printed lines have."""
     groups, place = benchmark.board()["groups"], table.get("models")
-    sets: dict[tuple[OurNumber | str, ...], list[BoardRow]] = {}
+    sets: dict[tuple[OurNumber | str, ...], list[LeaderboardRow]] = {}
     for line in lines:
         sets.setdefault(tuple(cell.ours for cell in line.cells), []).append(line)
     for wanted, alike in sets.items():
         found = [
-            None if isinstance(one, str) else compare.beside(benchmark, one, side) for one in wanted
+            None if isinstance(one, str) else compare.our_cell(benchmark, one, side)
+            for one in wanted
         ]
         if not any(found):
             continue
@@ -152,19 +157,19 @@ def _own_lines(
         ]
         beside = same.cells[0].model if same else ""
         if place == "group":
-            yield BoardRow(side.label, alike[0].name, cells, side.label, own, beside)
+            yield LeaderboardRow(side.label, alike[0].name, cells, side.label, own, beside)
             continue
         kinds = {cell.kind for line in alike for cell in line.cells}
         group = groups[kinds.pop()] if len(sets) > len(kinds) == 1 else ""
         of = "" if group or len(sets) == 1 else _apart(wanted, sets)
-        yield BoardRow(group, f"{side.label}{of}", cells, side.label, own, beside)
+        yield LeaderboardRow(group, f"{side.label}{of}", cells, side.label, own, beside)
 
 
 def _own(
     benchmark: Benchmark, side: Side, cell: PrintedCell, value: Interval, *, is_same: bool
-) -> Own:
+) -> OurCell:
     tasks = benchmark.tasks_of(cell.ours.task) if isinstance(cell.ours, OurNumber) else ()
-    return Own(cell, value, is_same, tasks, side.is_valid(tasks))
+    return OurCell(cell, value, is_same, tasks, side.is_valid(tasks))
 
 
 def _apart(wanted: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:

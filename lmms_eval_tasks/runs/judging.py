@@ -27,7 +27,7 @@ class JudgeUsage(NamedTuple):
     departures: tuple[str, ...] = ()  # parameters that endpoints ignored or did not take, in lines
 
 
-class Judging:
+class JudgedTasks:
     """The judged tasks of one run of the host, in this process."""
 
     def __init__(self, tasks: Collection[str]) -> None:
@@ -87,7 +87,7 @@ def scoring(task: str, items: int) -> Iterator[None]:
     """Around the host's process_results of one item (evaluation.py); `items` as in `expect`."""
     from lmms_eval_tasks.judges import report
 
-    judging = context.current().get(Judging)
+    judging = context.current().get(JudgedTasks)
     if judging is None or task not in judging.names:
         yield
         return

@@ -17,7 +17,7 @@ from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell, cells, tables
 from lmms_eval_tasks.report import board, compared_runs
-from lmms_eval_tasks.report.paper_rows import Own
+from lmms_eval_tasks.report.paper_rows import OurCell
 from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.metrics.stats import Interval
 from tests.checks import refused, table
@@ -119,8 +119,8 @@ def test_inside(
     value = None if figure is None else Decimal(figure)
     cell = PrintedCell("", "m", "average", value, scale, "m", "m", OurNumber("t", "acc"))
     number = Interval((low + high) / 2, low, high, 0.1, "t", 9, 9)
-    assert Own(cell, number, is_same=True).inside is inside
-    assert Own(cell, number, is_same=False).inside is None
+    assert OurCell(cell, number, is_same=True).inside is inside
+    assert OurCell(cell, number, is_same=False).inside is None
 
 
 # --- a run whose numbers are known ----------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     (tmp_path / "1_samples_maverix_vs.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "1_results.json").write_text(json.dumps({"model_name": "gpt-4o"}), encoding="utf-8")
     found = compared_runs.read([tmp_path])
-    made = board.boards(registry.load("maverix"), {}, found)
+    made = board.leaderboards_of(registry.load("maverix"), {}, found)
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]
     assert (line.name, line.beside) == ("gpt-4o (maverix_vs)", "GPT-4o")
