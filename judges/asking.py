@@ -30,7 +30,7 @@ from lmms_eval_tasks.judges.verdict import (
     ScoringSteps,
     judged_answer,
 )
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.replies import reply_text
 
 GetVerdicts = Callable[[JudgeRequests], Sequence[Verdict]]
@@ -158,7 +158,7 @@ def usable(config: Callable[[], JudgeConfig]) -> Judge:
 
 @lru_cache(maxsize=8)
 def _say_once(problem: str) -> None:
-    say(
+    notify(
         f"answers are not judged now: {problem} "
         "Judge the saved samples later with lmms-eval-tasks judge LOGS --judge SPEC"
     )

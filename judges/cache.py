@@ -244,7 +244,7 @@ class Cache:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(old))
         self._file, self._places = new, list(map(_place, _files(self.path)))
         self._asked = -1  # gone too; threads that hold a lock in it end it there
-        notify.say(
+        notify.notify(
             f"{self.path} was removed or replaced while it was in use: written again, with "
             f"{count:,} replies; none is paid for again"
         )
@@ -271,7 +271,7 @@ class Cache:
         with self._lock:
             first, self._warned = not self._warned, True
         if first:
-            notify.say(f"{error} (said once; the run goes on, replies may be paid for again)")
+            notify.notify(f"{error} (said once; the run goes on, replies may be paid for again)")
 
 
 # Of a row, or of the file.

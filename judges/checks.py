@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, JudgeConfig
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import Json, JsonObject, write_json
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import kappa
@@ -133,13 +133,13 @@ def keep(benchmark: str, fingerprint: str, check: Mapping[str, Json]) -> None:
     """
     file, before = file_of(benchmark, fingerprint), kept(benchmark, fingerprint) or {}
     if _count(before) > _count(check):
-        say(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
+        notify(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, check)
     except OSError as error:
-        say(f"{file}: the check of the judge cannot be kept ({error.strerror})")
+        notify(f"{file}: the check of the judge cannot be kept ({error.strerror})")
 
 
 def _count(check: Mapping[str, Json]) -> int:

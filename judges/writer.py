@@ -30,7 +30,7 @@ from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader, run
 from lmms_eval_tasks.judges.report import dollars
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.json_files import Json
 
@@ -194,7 +194,7 @@ def start(config: JudgeConfig, criteria: Iterable[Criterion], prompt: str) -> No
     by which instructions.
     """
     judges.preflight(config, criteria)
-    say(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
+    notify(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
 
 
 def write(

@@ -43,7 +43,7 @@ def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], 
         @functools.wraps(command)
         def with_options(**given: Any) -> None:
             said: dict[str, Any] = {one: given.pop(name) or None for name, one in names.items()}
-            with settings.said(said):
+            with settings.use_options(said):
                 if checked:
                     settings.check()
                     sample.ready()

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -85,14 +85,14 @@ def load(name: str) -> Benchmark:
 def there() -> Iterator[Benchmark]:
     """All benchmarks that can be used; a line says which cannot, and why."""
     for line in LEFT_OUT:
-        say(f"left out: {line}")
+        notify(f"left out: {line}")
     for name in NAMES:
         try:
             if folder(name) is None:
                 raise TasksError(no_folder(name))
             made = load(name)
         except TasksError as error:
-            say(str(error))
+            notify(str(error))
         else:
             yield made
 

@@ -230,13 +230,13 @@ def _read(variable: Setting[T]) -> T:
         ) from None
 
 
-def say(given: Mapping[str, Any]) -> None:
+def set_options(given: Mapping[str, Any]) -> None:
     """Take over what options say, by variable, from now on; None says nothing."""
     run = context.current()
     run.options, run.values = {**run.options, **_texts(given)}, {}
 
 
-def said(given: Mapping[str, Any]) -> AbstractContextManager[None]:
+def use_options(given: Mapping[str, Any]) -> AbstractContextManager[None]:
     """`say`, for a while, in this thread and in what is started from it in a run."""
     return context.with_options(_texts(given))
 
@@ -414,12 +414,12 @@ def _of_benchmarks() -> None:
             try:
                 registry.part(name, "settings")
             except registry.ERRORS as error:
-                notify.say(f"the settings of {name} are not available ({error!r})")
+                notify.notify(f"the settings of {name} are not available ({error!r})")
             for one in set() if registry.is_ours(name) else {*TABLE} - before:
                 # Else an option could be lmms-eval's own, or another benchmark's.
                 if not one.startswith(f"{PREFIX}{re.sub('[^A-Z0-9]', '_', name.upper())}"):
                     del TABLE[one]
-                    notify.say(f"{one}: a setting of {name} has to begin with its name")
+                    notify.notify(f"{one}: a setting of {name} has to begin with its name")
 
 
 _of_benchmarks()

@@ -127,7 +127,7 @@ def test_two_runs_of_a_process_do_not_see_each_other(
     evaluate = functools.partial(guarded(simple_evaluate), task_manager=manager)
 
     def run(model: str, limit: int, share: float) -> None:
-        with settings.said({settings.MAX_FAILED: share} if share else {}):
+        with settings.use_options({settings.MAX_FAILED: share} if share else {}):
             evaluate(model, ["maia_vsv_1frame"], limit=limit)
 
     threads = [

@@ -124,7 +124,7 @@ def test_options_stand_above_variables(
     monkeypatch.setenv(settings.MAX_CALLS, "3")
     given = ["--model", "m", "--bartscore", "some/bart", "--max-calls=7", "--help"]
     before = dict(os.environ)
-    with settings.said({}):  # so that what the script sets is undone
+    with settings.use_options({}):  # so that what the script sets is undone
         assert host_script._take_own_options(given) == ["--model", "m", "--help"]
         assert settings.value(BARTSCORE) == "some/bart"
         assert settings.judge_limits().max_calls == 7

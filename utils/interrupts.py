@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 GRACE = 2.0  # seconds in which the process may end by itself
 _TOLD = 1.0  # seconds that the main thread waits for what is said
@@ -101,7 +101,7 @@ class _Ears:
                 kept.append(act())
         kept = [one for one in kept if one]
         goes_on = f": {', '.join(kept)}; the same command goes on from there" if kept else ""
-        say(f"interrupted by {signal.Signals(number).name}{goes_on}")
+        notify(f"interrupted by {signal.Signals(number).name}{goes_on}")
         self._told.set()
         if self._exits:
             self._reader.settimeout(max(0.0, until - time.monotonic()))

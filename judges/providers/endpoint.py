@@ -15,7 +15,7 @@ from lmms_eval_tasks.judges.limits import Breaker, Flight, Rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.providers.exchange import BUSY, SLOW, ProviderError
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ class Endpoint:
         """Say something of this judge, the first time."""
         mine = object()
         if self.told.setdefault(what, mine) is mine:  # of several threads one says it
-            say(f"the judge {self.label} {line}")
+            notify(f"the judge {self.label} {line}")
 
 
 def room(wanted: int, others: int) -> int:
@@ -159,7 +159,7 @@ def room(wanted: int, others: int) -> int:
     taken = OTHER_FILES + wanted * others
     allowed = _allow_files(taken + wanted)
     if (free := max(1, allowed - taken)) < wanted:
-        say(
+        notify(
             f"{free} requests in flight, not {wanted}: a process may open {allowed:,} files here "
             "(ulimit -n)"
         )

@@ -13,7 +13,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges import checks
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -81,8 +81,8 @@ def agreement_command(
             print("\n".join([summary, f"assumed: {ASSUMED}; no repairs", *cost.notes, prices]))
             return
         prepare.check_judge(whose)
-        say(announcement(config, prepare.judge_prompt(whose)))
-        say(summary)
+        notify(announcement(config, prepare.judge_prompt(whose)))
+        notify(summary)
         current.progress.expect(len(requests) - len(answers))  # ordered_map: 1 for each
         name = f"{benchmark}_agreement"
         judged = _judged(whose, config, answers, name)
@@ -134,7 +134,7 @@ def _known_answers(
         if source is not None:
             where = "name other data (docs/judges.md), or leave --from out"
             raise DataError(f"{source}: no answers with known verdicts of {whose.title}; {where}")
-        say(
+        notify(
             f"no answers with known verdicts at {place}: the packaged sample's are used "
             "(--from PATH names others)"
         )
@@ -195,7 +195,9 @@ def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
     verdicts = ((item.get("verdicts") or {}).values() for item in items)
     failures = [{one["status"] for one in own} - {"ok"} for own in verdicts]
     if lost := sum(bool(own) and own <= NO_REPLY for own in failures):
-        say(f"the judge did not reply about {lost} answers, so this check is not kept: try again")
+        notify(
+            f"the judge did not reply about {lost} answers, so this check is not kept: try again"
+        )
     else:
         checks.keep(benchmark, check["setup"], check)
 

@@ -20,7 +20,7 @@ from lmms_eval_tasks.commands import (
     saved_runs,
 )
 from lmms_eval_tasks.errors import DataError, TasksError, about_file
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
 
@@ -44,12 +44,12 @@ def main() -> None:
         with interrupts.ending(exits=True):
             app()
     except TasksError as error:
-        say(str(error))
+        notify(str(error))
         sys.exit(2)
     except OSError as error:
         if not (told := about_file(error)):
             raise
-        say(told)
+        notify(told)
         sys.exit(2)
 
 
@@ -198,11 +198,11 @@ def _add_commands_of_benchmarks() -> None:
         try:
             registry.part(name, "commands").add(own)
         except registry.ERRORS as error:
-            say(f"the commands of {name} are not available ({error!r})")
+            notify(f"the commands of {name} are not available ({error!r})")
         for known in ("registered_commands", "registered_groups"):
             for one in getattr(own, known):
                 if (called := _name_of(one)) in taken:
-                    say(f"the command {called} of {name} is left out: there is one already")
+                    notify(f"the command {called} of {name} is left out: there is one already")
                 else:
                     taken.add(called)
                     getattr(app, known).append(one)

@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.media.sources import bad_items, stop
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import extras
@@ -72,9 +72,9 @@ def debate_command(
             print("\n".join(planned))
             return
         judges.preflight(config, [reference.criterion()])
-        say(judges.announcement(config, prompt(reference.ROUND).name))
+        notify(judges.announcement(config, prompt(reference.ROUND).name))
         for line in planned:
-            say(line)
+            notify(line)
         rated = reference.rate(judges.make(config), asked)
         current.progress.close()
         write_lines(said, (one.transcript(config.label) for one in rated))

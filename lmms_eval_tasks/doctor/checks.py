@@ -179,7 +179,7 @@ class Examination:
                 ways = ["put them there (lmms-eval-tasks data status)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
             # What can be used is looked at nonetheless.
-            with suppress(DataError), settings.said(dict.fromkeys(_ALLOW, "1")):
+            with suppress(DataError), settings.use_options(dict.fromkeys(_ALLOW, "1")):
                 self._found[benchmark.name] = benchmark.load(names)
             return
         seen = benchmark.status(settings.data_root())

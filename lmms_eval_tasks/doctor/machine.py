@@ -52,7 +52,7 @@ def usable_cache() -> Iterator[None]:
         return
     with (
         TemporaryDirectory() as folder,
-        settings.said({settings.DATA: data, settings.CACHE: folder}),
+        settings.use_options({settings.DATA: data, settings.CACHE: folder}),
     ):
         yield
 

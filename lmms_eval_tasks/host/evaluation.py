@@ -21,7 +21,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import model_class, needs
 from lmms_eval_tasks.host.requests import endpoints, replies
 from lmms_eval_tasks.models.host_types import Arguments, Function, Results
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import finish, judging, prepare
 from lmms_eval_tasks.utils import interrupts
 
@@ -50,7 +50,9 @@ def evaluated(
     given = bound.arguments
     with ExitStack() as stack:
         if not _ALONE.acquire(blocking=False):
-            say(f"{', '.join(tasks)}: waits for the run of another thread; use processes instead")
+            notify(
+                f"{', '.join(tasks)}: waits for the run of another thread; use processes instead"
+            )
             _ALONE.acquire()
         stack.callback(_ALONE.release)
         stack.enter_context(interrupts.ending(exits=_is_command()))
@@ -93,7 +95,7 @@ def _check(given: Arguments, tasks: Sequence[str]) -> None:
     sample.ready()
     prepare.check(tasks)
     for line in (*model_class.set_up(given), *model_class.advice(given)):
-        say(line)
+        notify(line)
     prepare.make_media(tasks, given.get("limit"))
 
 
@@ -120,7 +122,7 @@ def _of_all() -> Iterator[None]:
 def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signature) -> None:
     """Have lmms-eval score `wanted` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
-        say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
+        notify(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
     elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
         given[_THREADS] = max(HOST_THREADS, wanted)
 

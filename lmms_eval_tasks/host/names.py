@@ -22,7 +22,7 @@ from lmms_eval_tasks.host import needs
 from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import VerdictSource, usable
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.utils.json_files import JsonObject
 
@@ -156,7 +156,7 @@ def _handed(task: Task, doc: Doc) -> JsonObject:
     except (TasksError, OSError):  # a file is gone by now
         return {"media": None}
     except Exception:
-        say(f"what {doc['id']} was given cannot be told")
+        notify(f"what {doc['id']} was given cannot be told")
         traceback.print_exc()
         return {"media": None}
 

@@ -75,9 +75,9 @@ def missed(name: str, error: Exception) -> None:
 def _say(line: str) -> None:
     """`notify.say`, if it can be imported."""
     with contextlib.suppress(Exception):
-        from lmms_eval_tasks.notify import say
+        from lmms_eval_tasks.notify import notify
 
-        say(line)
+        notify(line)
 
 
 # --- when lmms-eval imports a module, which is heavy, and not ours ------------------------------

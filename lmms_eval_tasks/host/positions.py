@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.models.host_types import ModelInstance
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def right(lm: ModelInstance) -> Iterator[list[Condition]]:
             if (one := start(model)) is None or not one.is_off:
                 continue
             found.append(_condition(one))
-            say(found[-1].text)
+            notify(found[-1].text)
             if is_put_right(one):
                 model.get_rope_index = behind_videos(model.get_rope_index)
                 stack.callback(delattr, model, "get_rope_index")

@@ -27,7 +27,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
 from lmms_eval_tasks.models.host_types import CommandArguments, Function, Results
-from lmms_eval_tasks.notify import UNSEEN, say, table_console
+from lmms_eval_tasks.notify import UNSEEN, notify, table_console
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
@@ -118,7 +118,7 @@ def _take_own_options(arguments: list[str]) -> list[str]:
             text = f"{one.help} [{one}]".replace("%", "%%")
             own.add_argument(one.option, dest=one, help=text, **form)  # type: ignore[arg-type]
     found, rest = parser.parse_known_args(arguments)
-    settings.say(vars(found))
+    settings.set_options(vars(found))
     if "--help" in rest or "-h" in rest:
         parser.print_help()
         print()
@@ -126,7 +126,7 @@ def _take_own_options(arguments: list[str]) -> list[str]:
 
 
 def _unwatched(name: str, error: Exception) -> None:
-    say(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")
+    notify(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")
 
 
 def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
@@ -158,7 +158,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 found = evaluate(args)
             if lost := _not_saved(saving):
                 outcome.failed = True
-                say(
+                notify(
                     f"--output_path {told['output_path']}: the results were not saved ({lost}); "
                     "replies and verdicts are kept: free room there, or name another folder, and "
                     "the same command goes on from there"
@@ -283,7 +283,7 @@ def _show(results: Results, printed: Sequence[str], output_path: str | None) -> 
             out.write("\n".join(printed) + "\n")
         files.append(tables)
     except OSError as error:
-        say(f"{tables}: the tables cannot be written ({error.strerror})")
+        notify(f"{tables}: the tables cannot be written ({error.strerror})")
     if settings.value(settings.REPORT):
         files += filter(None, map(_report, files[:1]))
     console = table_console()
@@ -301,6 +301,6 @@ def _report(results: Path) -> Path | None:
     try:
         write_text(page, run_page.html(compared_runs.read([results])))
     except Exception as error:
-        say(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
+        notify(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
         return None
     return page

@@ -54,7 +54,7 @@ from lmms_eval_tasks.maverix.items import (
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.media import segments
 from lmms_eval_tasks.models import model_capabilities
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import sounds, subtitles
@@ -406,7 +406,7 @@ class Maverix(Benchmark):
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
             raise DataError(f"{_heard(raising[0])[1]} Leave out {', '.join(raising)}")
         for line in cast(data.MaverixData, loaded).silent:
-            say(f"MAVERIX: {line}")
+            notify(f"MAVERIX: {line}")
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Where data, subtitles and sound came from."""

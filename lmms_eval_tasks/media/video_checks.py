@@ -104,7 +104,7 @@ def look(
     odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in noted}
     if odd:
         noted.update(asked[name] for name in odd)
-        notify.say(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
+        notify.notify(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
     return found, {name: one for name, one in said.items() if isinstance(one, str)}
 
 

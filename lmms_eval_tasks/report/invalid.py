@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import refusals
@@ -140,6 +140,6 @@ def together(*found: Mapping[str, str]) -> dict[str, str]:
 def stop(problems: Mapping[str, str]) -> None:
     """End a command with the code INVALID if there are problems, with a line for each."""
     for line in problems.values():
-        say(f"INVALID: {line}")
+        notify(f"INVALID: {line}")
     if problems:
         raise SystemExit(INVALID)

@@ -10,7 +10,7 @@ from lmms_eval_tasks import __version__, context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, Task
 from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.models import model_capabilities
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report import aggregation, arrivals, invalid, provenance
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import prepare, scoring, screen
@@ -79,17 +79,19 @@ def annotate(
                 of_model=of_model,
             )
         except Exception:  # the answers are paid for: a mistake of ours must not lose them
-            say(f"{benchmark.name}: what is known about this run could not be added to its results")
+            notify(
+                f"{benchmark.name}: what is known about this run could not be added to its results"
+            )
             traceback.print_exc()
     section["invalid"] = problems
     mark(results)
     for line in judged.given_up:
-        say(
+        notify(
             f"gave up on the judge {line}; everything is kept: judge what is missing with "
             "lmms-eval-tasks judge LOGS (needs --log_samples), or run again"
         )
     for line in problems.values():
-        say(f"INVALID: {line}")
+        notify(f"INVALID: {line}")
 
 
 def score_together(results: JsonObject, tasks: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.json_files import JsonObject
 
@@ -46,7 +46,7 @@ class JudgedTasks:
 
         for benchmark, _ in registry.chosen(self.names):
             self._configs.append(prepare.judge_config(benchmark))
-            say(judges.announcement(self._configs[-1], prepare.judge_prompt(benchmark)))
+            notify(judges.announcement(self._configs[-1], prepare.judge_prompt(benchmark)))
         asked = any(config.endpoints for config in self._configs)
         return run.current().concurrency if asked else 0
 

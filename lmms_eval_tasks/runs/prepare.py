@@ -10,7 +10,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.media.sources import bad_items, missing_files, stop
 from lmms_eval_tasks.models import plan
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -53,7 +53,7 @@ def check(tasks: Sequence[str]) -> None:
     if (model := context.current().model) is not None:
         own = [(one, loaded[one.name], name) for one, names in chosen for name in names]
         for line in go_by_plan(model, [needs_of(*one) for one in own]).told:
-            say(line)
+            notify(line)
     for benchmark, names in chosen:
         benchmark.check(names, loaded[benchmark.name])
         if any(benchmark.tasks[name].judgements for name in names):

@@ -200,7 +200,7 @@ def cost(recipe: RowRecipe) -> Cost:
         prompt += round(work.docs * work.text) + media
         cached += media * (1 - work.clips / work.docs) if batched and work.clips else 0
         reply += work.docs * (work.reply + facts.thinks)
-        with settings.said(recipe.settings):
+        with settings.use_options(recipe.settings):
             judged.add(_judged(task, work))
     weights = facts.billions * 1e9
     reading = BYTES / BANDWIDTH / (recipe.batch if batched else 1)

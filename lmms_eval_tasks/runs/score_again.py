@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import judges, registry
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.runs import finish, prepare, scoring, screen
 from lmms_eval_tasks.runs.rescore import Numbers, Rescored, rescore_saved
@@ -73,7 +73,7 @@ def score_again(
         benchmark = registry.load(name)
         if judge:
             config = prepare.judge_config(benchmark, judge)
-            say(judges.announcement(config, prepare.judge_prompt(benchmark)))
+            notify(judges.announcement(config, prepare.judge_prompt(benchmark)))
         take = functools.partial(folder.add, benchmark) if folder else None
         done = rescore_saved(benchmark, own, judge, take=take)
         run.progress.close()
@@ -260,7 +260,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         f"--judge {shown} --batch-results RESULTS.jsonl"
     )
     if len(writer.models) > 1:
-        say("OpenAI takes one model in a batch: split the file by `body.model`")
+        notify("OpenAI takes one model in a batch: split the file by `body.model`")
 
 
 def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:

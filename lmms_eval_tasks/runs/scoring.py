@@ -11,7 +11,7 @@ from lmms_eval_tasks.benchmark import Item, Items, JointMetric, Metric, Task
 from lmms_eval_tasks.judges.asking import GetVerdicts, run_scoring
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import ScoringSteps
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
@@ -24,7 +24,7 @@ def scored(task: Task, kept: Item, reply: str, answer: GetVerdicts) -> JsonObjec
     try:
         made = run_scoring(task.score(kept, reply), answer)
     except Exception:
-        say(f"scoring {kept['id']} failed; kept as status error")
+        notify(f"scoring {kept['id']} failed; kept as status error")
         traceback.print_exc()
         made = {**task.failed_item, "status": "error"}
     if task.judgements and reply_text.reply_status(reply) == "refused":

@@ -21,7 +21,7 @@ from types import ModuleType
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 from lmms_eval_tasks.utils.media import second_code
@@ -78,7 +78,7 @@ def _put(folder: Path) -> None:
     except registry.ERRORS as error:
         if registry.is_ours(folder.name):
             raise
-        say(f"the sample of {folder.name} cannot be made ({error!r})")
+        notify(f"the sample of {folder.name} cannot be made ({error!r})")
 
 
 def ready() -> None:

@@ -28,7 +28,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.models.fake_replies import Chance, Played
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import messages, prepare
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
@@ -82,12 +82,12 @@ def run(out: Path, console: Console) -> bool:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     started = time.monotonic()
-    settings.say({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
+    settings.set_options({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     there = [name for name in registry.NAMES if not extras.missing(name)]
     for name in {*registry.NAMES} - {*there}:
-        say(f"{name} is left out: pip install 'lmms-eval-tasks[{name}]'")
+        notify(f"{name} is left out: pip install 'lmms-eval-tasks[{name}]'")
     played = {name: sample.module(name).PLAYED for name in there}
     lines = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
     with (

@@ -60,7 +60,7 @@ def test_on_a_terminal(text):
 
 
 def test_lines_for_the_user(capsys):
-    notify.say("\x1b[2Jm\ud83d")
+    notify.notify("\x1b[2Jm\ud83d")
     assert capsys.readouterr().err == "lmms-eval-tasks: \\x1b[2Jm\\ud83d\n"
 
 

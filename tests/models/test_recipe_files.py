@@ -81,7 +81,7 @@ def test_the_host_reads_it_and_its_class_can_run(
         str(model.arguments[name]) == value for name, value in read.arguments.items()
     )
     absent = {CLIPSCORE: ""}  # its model is in nobody's cache here
-    with context.begun(model), settings.said(absent):
+    with context.begun(model), settings.use_options(absent):
         prepare.check(tasks)
         model_class.set_up(run)
         decided = context.current().plan

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from typing_extensions import ReadOnly, TypedDict
 
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 Item = Mapping[str, Any]  # of any task, for code that knows no benchmark
 T = TypeVar("T")
@@ -225,5 +225,5 @@ def never_raises(name: str) -> Iterator[None]:
     try:
         yield
     except Exception:
-        say(f"{name} failed and is reported as N/A")
+        notify(f"{name} failed and is reported as N/A")
         traceback.print_exc()

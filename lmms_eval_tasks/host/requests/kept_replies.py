@@ -13,7 +13,7 @@ from typing import IO
 from filelock import BaseFileLock, FileLock, Timeout
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import Json
 
 _NO_LOCKS = (OSError, NotImplementedError)  # of a file system without locks
@@ -87,7 +87,7 @@ class KeptReplies:
             self._files[task].flush()
         except OSError as error:
             self._writable = False
-            say(
+            notify(
                 f"{self.folder}: replies cannot be kept as they arrive ({error.strerror}): the run "
                 f"goes on, and if it is stopped they are asked again; free room there, or set "
                 f"{settings.CACHE} to another folder"
@@ -134,7 +134,7 @@ class KeptReplies:
             try:
                 file.replace(file.with_name(file.name + _DONE))
             except OSError as error:
-                say(f"{file}: not put away ({error.strerror}); next time give --fresh")
+                notify(f"{file}: not put away ({error.strerror}); next time give --fresh")
 
 
 class Unsaved(list[KeptReplies]):

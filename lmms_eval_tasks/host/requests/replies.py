@@ -22,7 +22,7 @@ from lmms_eval_tasks.host.requests.request_runner import (
     RunFacts,
 )
 from lmms_eval_tasks.models.host_types import Arguments
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report.invalid import Throughput
 from lmms_eval_tasks.utils import interrupts
 
@@ -70,7 +70,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
         raise
     except BaseException:  # while replies come, or are scored
         for one in asked:
-            say(one.kept.told())
+            notify(one.kept.told())
         raise
     else:
         for one in asked:

@@ -27,7 +27,7 @@ from lmms_eval_tasks.models.host_types import (
     ModelRequest,
     Reply,
 )
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report.invalid import Lengths, Throughput
 from lmms_eval_tasks.runs import messages
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -121,7 +121,7 @@ class RequestRunner:
                 _remember(requests[place], ids[place], before.get("arrived"))
         number = len(own) - sum(map(len, left.values()))
         if number:
-            say(
+            notify(
                 f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
                 "from there (--fresh asks all of them anew)"
             )
@@ -239,7 +239,7 @@ class RequestRunner:
             if len(found) == len(requests):
                 return mark_lost(found, errors)
             self._one_by_one = True
-            say(
+            notify(
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
                 "nobody can tell which is whose: from here on they are asked one by one"
             )

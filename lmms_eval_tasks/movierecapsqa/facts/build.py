@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.movierecapsqa.facts import steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
@@ -89,7 +89,7 @@ def build(planned: FactsPlan) -> list[Written[BuiltEntry]]:
     def each(done: Written[BuiltEntry]) -> None:
         made = done.made
         counts = made and f"{len(made['facts'])} facts, {len(made['questions'])} questions"
-        say(f"{done.unit}: {counts or 'failed'}")
+        notify(f"{done.unit}: {counts or 'failed'}")
 
     units = {one.id: steps.unit(given, one) for one in todo}
     written = writer.write(units, config, "movierecapsqa facts", each)
