@@ -13,7 +13,7 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
-from lmms_eval_tasks.cvrr_es.judge import prompt
+from lmms_eval_tasks.cvrr_es.judge import load_judge_prompt
 from lmms_eval_tasks.cvrr_es.study import page, ratings, reference, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study.reference import AnswerToRate, ReferenceVerdict
@@ -71,8 +71,8 @@ def debate_command(
             print(f"{len(asked):,} answers to rate by {config.label}")
             print("\n".join(planned))
             return
-        judges.preflight(config, [reference.criterion()])
-        notify(judges.announcement(config, prompt(reference.ROUND).name))
+        judges.preflight(config, [reference.reference_criterion()])
+        notify(judges.announcement(config, load_judge_prompt(reference.ROUND).name))
         for line in planned:
             notify(line)
         rated = reference.rate(judges.make(config), asked)

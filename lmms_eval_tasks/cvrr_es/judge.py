@@ -71,7 +71,7 @@ class Judgement(BaseModel):
 
 
 @prompts.once
-def prompt(name: str) -> prompts.Prompt:
+def load_judge_prompt(name: str) -> prompts.Prompt:
     """One of the files of prompts, the user's before ours.
 
     Raises:
@@ -81,13 +81,13 @@ def prompt(name: str) -> prompts.Prompt:
 
 
 @prompts.once
-def criterion() -> Criterion:
+def answer_criterion() -> Criterion:
     """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
 
     Its fields are `question`, `reference` and `candidate`. Recorded replies are told apart by
     further ones, such as the question's id, since questions repeat. Raises as `prompt`.
     """
-    own = prompt("judge")
+    own = load_judge_prompt("judge")
     texts = own.text["system"], own.text["user"]
     return Criterion(NAME, *texts, Judgement, lambda one: float(one.pred == "correct"), own.hash)
 
@@ -123,7 +123,7 @@ def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str
         others: their ratings of this answer, one of each judge and at most MOST; those without a
             rating are left out.
     """
-    text = prompt("rating").text
+    text = load_judge_prompt("rating").text
     parts = [text["role"], text["rubric"], text["material"]]
     parts.append(prompts.fill(text["instruction"], {"question": block("instruction", question)}))
     parts.append(prompts.fill(text["answer"], {"answer": block("reply", answer)}))

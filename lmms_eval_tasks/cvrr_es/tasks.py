@@ -56,7 +56,7 @@ from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 def question_prompt(doc: CvrrDoc, file: str) -> list[Part]:
     """The muted video or its frames, then the question."""
-    text = judging.prompt(file).text["question"]
+    text = judging.load_judge_prompt(file).text["question"]
     return _after_video(doc, prompts.fill(text, {"question": doc["question"]}))
 
 
@@ -100,7 +100,7 @@ def answer(doc: KeptCvrr, reply: str) -> ScoringSteps[CvrrScore]:
     none: its 0 or 1 is another number.
     """
     fields = {"question": doc["question"], "reference": doc["reference"], "id": doc["id"]}
-    done = yield from judge_reply("correct", judging.criterion(), fields, reply)
+    done = yield from judge_reply("correct", judging.answer_criterion(), fields, reply)
     points = judging.points(done.verdict, done.candidate)
     return {
         "answer": done.candidate,
@@ -231,15 +231,15 @@ class CvrrEs(Benchmark):
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The candidates' and the study's judges'."""
         files = {_file(name) for name in names}
-        return {name: judging.prompt(name) for name in sorted(files, reverse=True)}
+        return {name: judging.load_judge_prompt(name) for name in sorted(files, reverse=True)}
 
     def criteria(self) -> Sequence[Criterion]:
         """Is an answer correct?"""
-        return [judging.criterion()]
+        return [judging.answer_criterion()]
 
     def judge_prompt(self) -> Prompt:
         """The prompts of the one criterion."""
-        return judging.prompt("judge")
+        return judging.load_judge_prompt("judge")
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
         """The published judgements of GPT-3.5, or the packaged sample's references."""

@@ -66,7 +66,7 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 task_prompts = prompts.file("haven", "task", _PLACEHOLDERS)
 
 
-def prompt(doc: HavenDoc) -> list[Part]:
+def request_prompt(doc: HavenDoc) -> list[Part]:
     """The request: no two texts follow each other; line breaks to the pictures are the texts'.
 
     Many simple models drop placeholders and put all pictures before the text; so their text also

@@ -52,7 +52,7 @@ prompt = prompts.file("haven", "judge", _PARTS)
 
 
 @prompts.once
-def criterion() -> Criterion:
+def geval_criterion() -> Criterion:
     """Its fields are `reference`, `document` and `candidate`."""
     given = prompt()
     return Criterion(

@@ -74,7 +74,7 @@ BLANK: HavenScore = {
 }
 
 
-def keep(doc: HavenDoc) -> KeptHaven:
+def log_fields(doc: HavenDoc) -> KeptHaven:
     """The fields for the log: all that `rescore` needs."""
     tagged: Sometimes = {"tagged": doc["tagged"]} if doc["tagged"] else {}
     return {
@@ -87,7 +87,7 @@ def keep(doc: HavenDoc) -> KeptHaven:
     }
 
 
-def handed(doc: HavenDoc) -> dict[str, object]:
+def media_log(doc: HavenDoc) -> dict[str, object]:
     """How many pictures were handed over, and which frames of each unit."""
     return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
@@ -112,7 +112,7 @@ def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
         "reference": judging.reference(doc),
         "document": " ".join(doc["document"]).strip() or judging.prompt().text["no_document"],
     }
-    asked = {judging.GEVAL: judging.criterion()}
+    asked = {judging.GEVAL: judging.geval_criterion()}
     status = made["parts"]["summary"]
     text = reply if status == "refused" else made["candidate"]
     rated = yield from geval.rated(asked, shown, text, status)
@@ -280,7 +280,7 @@ _READERS: Mapping[str, Callable[[KeptHaven, str], Reading]] = {
 }
 
 
-def stand_in(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
+def example_reply(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
     """The reference summary in the form that is asked for."""
     if doc["kind"] == "v2t" and not doc["text"]:
         return " ".join(doc["summary"])
@@ -294,17 +294,17 @@ def stand_in(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
 _TASKS = {
     name: Task(
         name,
-        inputs.prompt,
-        keep,
+        inputs.request_prompt,
+        log_fields,
         score_summary if variant.kind in SUMMARIES else score,
         metrics.of_kind(variant.kind),
         # The record is a hash of what the release says of the video.
         identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
-        media_log=handed,
+        media_log=media_log,
         judgements=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
         required_fields={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         failed_item=BLANK,
-        example_reply=stand_in,
+        example_reply=example_reply,
         splits={"source": "dots"},
     )
     for name, variant in TASKS.items()
@@ -337,7 +337,7 @@ class Haven(Benchmark):
     docs = staticmethod(data.docs)
     data_notes = staticmethod(data.notes)
     describe_judge = staticmethod(judging.notes)
-    files = staticmethod(released.placed)
+    files = staticmethod(released.release_files)
     judge_prompt = staticmethod(judging.prompt)
 
     def load(
@@ -365,7 +365,10 @@ class Haven(Benchmark):
         ]
         answers = []
         for doc, other in zip(made, [*made[1:], *made[:1]], strict=True):
-            right, wrong = stand_in(doc, 0), stand_in({**doc, "summary": other["summary"]}, 0)
+            right, wrong = (
+                example_reply(doc, 0),
+                example_reply({**doc, "summary": other["summary"]}, 0),
+            )
             # In this order the text is right where both are the same.
             known = {wrong: float(geval.LOWEST), right: float(geval.HIGHEST)}
             answers += [
@@ -395,7 +398,7 @@ class Haven(Benchmark):
 
     def criteria(self) -> Sequence[Criterion]:
         """How good is a summary?"""
-        return [judging.criterion()]
+        return [judging.geval_criterion()]
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Data, options, left-out videos, and how texts were compared."""

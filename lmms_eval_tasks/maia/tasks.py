@@ -168,7 +168,7 @@ def _taken(path: str, recipe: clip_specs.MediaSpec) -> tuple[Image, ...]:
 # --- what the reply is worth ------------------------------------------------------------------
 
 
-def handed(doc: MaiaDoc) -> dict[str, object]:
+def media_log(doc: MaiaDoc) -> dict[str, object]:
     """The media that were handed over for the doc; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
@@ -203,7 +203,7 @@ def vsv(doc: KeptPair, reply: str) -> PairScore:
 def oevqa(doc: KeptOevqa, reply: str) -> ScoringSteps[OevqaScore]:
     """One open answer: the judge's verdict and the similarity to the eight references."""
     fields = {"question": doc["question"], "references": doc["references"]}
-    done = yield from judge_reply("agrees", judging.criterion(), fields, reply)
+    done = yield from judge_reply("agrees", judging.agreement_criterion(), fields, reply)
     return {
         "candidate": done.candidate,
         "status": done.status,
@@ -235,7 +235,7 @@ def _pairs(name: str, language: str) -> Task[PairDoc, KeptPair, PairItem]:
         metrics.PAIRS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=handed,
+        media_log=media_log,
         failed_item={"right": None, "letter": None},
         splits=_SPLITS,
         pool=aggregate.pool_of,
@@ -251,7 +251,7 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
         metrics.ANSWERS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=handed,
+        media_log=media_log,
         judgements=("agrees",),
         extra="metrics",
         failed_item={"right": None, "candidate": ""},
@@ -331,7 +331,7 @@ class Maia(Benchmark):
 
     def criteria(self) -> Sequence[Criterion]:
         """Does an answer agree with a reference?"""
-        return [judging.criterion()]
+        return [judging.agreement_criterion()]
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The statements of every question as answers to it: true ones are right, others wrong."""

@@ -163,7 +163,7 @@ def _unknown(doc: MaverixDoc) -> MaverixHanded:
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
-def handed(doc: MaverixDoc) -> MaverixHanded:
+def media_log(doc: MaverixDoc) -> MaverixHanded:
     """The media that were handed over, and what the running model does with sound.
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
@@ -292,7 +292,7 @@ def _choice(name: str, *, circular: bool = False) -> Task[ChoiceDoc, KeptChoice,
         choice,
         metrics.CIRCULAR if circular else metrics.CHOICE,
         identity=_IDENTITY,
-        media_log=handed,
+        media_log=media_log,
         failed_item={**unread, "words": 0},
         splits=_SPLITS,
         pool=aggregate.pool_of if circular else lambda item: "",  # noqa: ARG005
@@ -308,7 +308,7 @@ def _open(name: str) -> Task[OpenDoc, KeptOpen, OpenItem]:
         open_answer,
         metrics.OPEN,
         identity=_IDENTITY,
-        media_log=handed,
+        media_log=media_log,
         score_jointly=consistency,
         judgements=(*DIMENSIONS, CONSISTENCY),
         failed_item={"candidate": "", "dimensions": no_rating, "words": 0},

@@ -199,7 +199,7 @@ def _closed(properties: dict[str, object]) -> dict[str, object]:
 
 
 @prompts.once
-def prompt() -> prompts.Prompt:
+def load_judge_prompts() -> prompts.Prompt:
     """The judge's prompts, ours or the user's.
 
     A user's file may say all in the dimensions' parts, as the authors' texts do. Then these are
@@ -226,7 +226,7 @@ def prompt() -> prompts.Prompt:
 @prompts.once
 def claims_criterion() -> Criterion:
     """The claims of an answer: fields `question`, `candidate`; the score is their number."""
-    given = prompt()
+    given = load_judge_prompts()
     return Criterion(
         name=CLAIMS,
         system=given.text["claims_system"],
@@ -244,7 +244,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     Its fields are those of `asked`. The criteria of all dimensions have one name: recorded replies
     are told apart by the field `dimension`.
     """
-    given = prompt()
+    given = load_judge_prompts()
     system, template = given.text["system"], given.text[dimension]
     if "claims" in prompts.placeholders(template):
         system = ""

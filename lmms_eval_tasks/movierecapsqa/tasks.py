@@ -39,7 +39,7 @@ from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores,
 # --- what the model is given ------------------------------------------------------------------
 
 
-def prompt(doc: RecapDoc) -> list[Part]:
+def question_prompt(doc: RecapDoc) -> list[Part]:
     """The muted clip, or its frames; then the dialogue or that there is none, and the question.
 
     Recap videos are narrated: their sound says what the answers are, so clips are muted (5.2).
@@ -73,7 +73,7 @@ task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 _READ = tuple(name for name in KeptRecap.__annotations__ if name not in ("aligned", "shown"))
 
 
-def handed(doc: RecapDoc) -> dict[str, object]:
+def media_log(doc: RecapDoc) -> dict[str, object]:
     """The media that were handed over (clips.log, or the kind none), and whether with dialogue."""
     condition = data.CONDITIONS[doc["condition"]]
     told = {"dialogue": condition.dialogue and bool(doc["dialogue"])}
@@ -98,7 +98,7 @@ def shown(doc: KeptRecap) -> judging.SegmentContext:
     return judging.SegmentContext(doc["segment"], facts, dialogue)
 
 
-def stand_in(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
+def example_reply(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
     """The dataset's own answer; the question where it has none."""
     return doc["reference"].strip() or doc["question"]
 
@@ -158,7 +158,7 @@ class MovieRecapsQA(Benchmark):
     tasks: Mapping[str, Task] = {
         name: Task(
             name,
-            prompt,
+            question_prompt,
             functools.partial(select_fields, kind=KeptRecap),
             score,
             metrics.METRICS,
@@ -166,11 +166,11 @@ class MovieRecapsQA(Benchmark):
                 *("segment", "video", "source", "condition", "question", "reference"),
                 *("dialogue", "facts"),
             ),
-            media_log=handed,
+            media_log=media_log,
             judgements=_ASKS,
             required_fields=_READ,
             failed_item=_BLANK,
-            example_reply=stand_in,
+            example_reply=example_reply,
             notes=told_shown,
             splits=dict.fromkeys(SPLITS, "dots"),
         )
@@ -183,7 +183,7 @@ class MovieRecapsQA(Benchmark):
     docs = staticmethod(data.docs)
     media_job = staticmethod(data.cut)
     data_notes = staticmethod(data.notes)
-    judge_prompt = staticmethod(judging.prompt)
+    judge_prompt = staticmethod(judging.load_judge_prompts)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all tasks."""

@@ -29,7 +29,7 @@ def reply(pred: str = "correct", score: object = 4, reason: str = "It's so.") ->
 
 
 def test_everything_reaches_the_judge_and_the_answer_is_delimited() -> None:
-    system, user = render(judge.criterion(), {**FIELDS, "candidate": "an {x}\n'other'"})
+    system, user = render(judge.answer_criterion(), {**FIELDS, "candidate": "an {x}\n'other'"})
     for text in ("Who runs?", "A dog.", "an {x}\n'other'", "<candidate-"):
         assert text in user["content"]
     schema = schema_of(judge.Judgement)  # the published one
@@ -41,7 +41,7 @@ def test_everything_reaches_the_judge_and_the_answer_is_delimited() -> None:
 
 
 def test_both_numbers_of_one_reply() -> None:
-    criterion = judge.criterion()
+    criterion = judge.answer_criterion()
     for text, right, points in (
         (reply("correct", 0), 1.0, 0.0),
         (reply("incorrect", 4.5), 0.0, 4.5),

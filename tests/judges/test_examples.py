@@ -23,7 +23,7 @@ def criteria() -> dict[str, Criterion]:
     found = [one for name in registry.NAMES for one in registry.load(name).criteria()]
     found += [
         *baselines.criteria(JUDGED_BASELINES).values(),
-        reference.criterion(),
+        reference.reference_criterion(),
     ]
     for name, own in (("build", haven_steps.STEPS), ("facts", facts_steps.STEPS)):
         found += [step.criterion(writer.load(name, own)) for step in own]

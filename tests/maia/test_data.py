@@ -240,7 +240,7 @@ def test_what_is_handed_over(
     monkeypatch.setattr(tasks, "LONGEST_SIDE", 100)
     tasks._taken.cache_clear()
     doc = data.questions(BENCHMARK.load([]), setting)[0]
-    assert tasks.handed(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
+    assert tasks.media_log(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
     shown = messages.visuals_of(tasks.question_prompt("it", doc))
     if size is None:
         assert [Path(one).suffix for one in shown] == [".mp4"]

@@ -169,7 +169,11 @@ def test_prompts_of_the_user_that_do_not_fit(
     name: str, changes: dict[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a model or a judge would not be told, or must not."""
-    read = {"task": tasks.task_prompts, "judge": judge.prompt, "baselines": baselines.prompt}
+    read = {
+        "task": tasks.task_prompts,
+        "judge": judge.load_judge_prompts,
+        "baselines": baselines.prompt,
+    }
     own_prompts(tmp_path, monkeypatch, "movierecapsqa", name, **changes)
     with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
         read[name]()

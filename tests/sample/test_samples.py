@@ -16,7 +16,7 @@ from lmms_eval_tasks import judges, sample
 from lmms_eval_tasks.haven import sample as haven
 from lmms_eval_tasks.haven.sample_stories import STORIES
 from lmms_eval_tasks.maia import sample as maia
-from lmms_eval_tasks.maia.judge import criterion
+from lmms_eval_tasks.maia.judge import agreement_criterion
 from lmms_eval_tasks.models.fake_replies import UNKNOWN
 from lmms_eval_tasks.registry import NAMES
 from tests.checks import table
@@ -61,7 +61,7 @@ def test_maia_recorded_judge_accepts_answers_and_rejects_lures(sample_root: Path
         given = {"question": one.question, "references": one.answers}
         for candidates, score in ((one.answers, 1.0), ((one.lure, UNKNOWN), 0.0)):
             for candidate in candidates:
-                found = judge.verdict(criterion(), {**given, "candidate": candidate})
+                found = judge.verdict(agreement_criterion(), {**given, "candidate": candidate})
                 assert (found.score, found.status) == (score, "ok"), (given, candidate)
 
 

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.cvrr_es.judge import prompt
+from lmms_eval_tasks.cvrr_es.judge import load_judge_prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import JudgeError
@@ -120,13 +120,13 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
     return found
 
 
-def criterion() -> Criterion:
+def reference_criterion() -> Criterion:
     """The criterion of a reference rating; `fields` has its fields.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    own = prompt(ROUND)
+    own = load_judge_prompt(ROUND)
     texts = own.text["system"], own.text["user"]
 
     def score(reply: ReferenceRating) -> float:
@@ -137,7 +137,7 @@ def criterion() -> Criterion:
 
 def fields(asked: AnswerToRate) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
-    remark = f"\n{prompt(ROUND).text['empty']}" if asked.empty else ""
+    remark = f"\n{load_judge_prompt(ROUND).text['empty']}" if asked.empty else ""
     texts = {"question": asked.of.question, "reference": asked.of.reference}
     return {**texts, "candidate": asked.answer, "remark": remark}
 
@@ -156,7 +156,7 @@ def rate(judge: Judge, asked: Sequence[AnswerToRate]) -> list[ReferenceVerdict]:
     """Rate answers, as many at once as requests may be in flight; trouble becomes a status."""
     from lmms_eval_tasks.judges.run import ordered_map
 
-    wanted = criterion()
+    wanted = reference_criterion()
     return ordered_map(
         lambda one: ReferenceVerdict(one, judge.verdict(wanted, fields(one))), asked, NAME
     )
@@ -196,7 +196,7 @@ def estimate(config: JudgeConfig, asked: Sequence[AnswerToRate]) -> list[str]:
     members = [played[one] for one in config.members]
     judge: Judge = DebateJudge(config, members) if members else played[config]
     for one in different.values():
-        judge.verdict(criterion(), fields(one))
+        judge.verdict(reference_criterion(), fields(one))
     plans = [plan(model, own.asked) for model, own in played.items()]
     total = CostEstimate()
     for each in plans:

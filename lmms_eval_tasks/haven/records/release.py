@@ -224,7 +224,7 @@ def read_texts(*files: Path) -> dict[str, Any]:
     return found
 
 
-def placed(source: Path) -> dict[str, Path]:
+def release_files(source: Path) -> dict[str, Path]:
     """The files of a release (Benchmark.files): known by their names, at any depth of a folder.
 
     JSON and HDF5 may come one after the other.

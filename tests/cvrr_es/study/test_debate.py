@@ -76,14 +76,20 @@ def test_who_gives_the_ratings(tmp_path: Path) -> None:
 
 
 def test_a_request_has_the_reference_and_the_rubric_but_no_candidate() -> None:
-    system, user = (one["content"] for one in render(reference.criterion(), reference.fields(ONE)))
+    system, user = (
+        one["content"] for one in render(reference.reference_criterion(), reference.fields(ONE))
+    )
     for text in ("Who?", "A dog.", "A cat.", "<candidate-"):
         assert text in user
-    for text in (judge.prompt("rating").text["rubric"].strip(), "You do not see the video", "JSON"):
+    for text in (
+        judge.load_judge_prompt("rating").text["rubric"].strip(),
+        "You do not see the video",
+        "JSON",
+    ):
         assert text in system
     for text in ("Planted", "partial_actions", "reply is empty"):
         assert text not in system + user
-    _, empty = render(reference.criterion(), reference.fields(EMPTY))
+    _, empty = render(reference.reference_criterion(), reference.fields(EMPTY))
     assert "reply is empty" in empty["content"]
     assert "<candidate-e3b0c44298fc1c14>\n\n</candidate-" in empty["content"]
 
