@@ -101,7 +101,7 @@ def make(out: Path) -> None:
     started = time.perf_counter()
     page = out / "report.html"
     page.write_text(
-        run_page.html(compared_runs.read([out / name for name in RUNS])), encoding="utf-8"
+        run_page.html(compared_runs.read_sides([out / name for name in RUNS])), encoding="utf-8"
     )
     seconds = time.perf_counter() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10

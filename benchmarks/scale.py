@@ -132,7 +132,7 @@ class Work:
         """From the items to every number with its interval, and the results file."""
         row: dict[str, Any] = {}
         for name in self.tasks:
-            items = saved_runs.saved_items(saved_runs.read(self._file(name)))
+            items = saved_runs.saved_items(saved_runs.read_saved_run(self._file(name)))
             row[name] = {"failed,none": scoring.ItemsCarrier(0, items)}
         results = {"config": {"model": "m", "model_args": ""}, "model_name": "m", "results": row}
         finish.annotate(results, self.tasks)

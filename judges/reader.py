@@ -76,7 +76,7 @@ def read_verdict(
     given = criterion.schema, quotable(criterion, fields), bare, criterion.labels
 
     def said(text: str) -> BaseModel:
-        return read(text, *given, examples=examples, cut=cut)
+        return read_reply(text, *given, examples=examples, cut=cut)
 
     def stated(text: str) -> int | None:
         try:
@@ -125,12 +125,12 @@ def parsed_reply(criterion: Criterion, fields: Mapping[str, object], verdict: Ve
     """Return a verdict's reply in the criterion's schema; None if it cannot be read."""
     try:
         sources, labels = quotable(criterion, fields), criterion.labels
-        return read(verdict.raw, criterion.schema, sources, labels=labels)
+        return read_reply(verdict.raw, criterion.schema, sources, labels=labels)
     except UnreadableError:
         return None
 
 
-def read(
+def read_reply(
     reply: str,
     schema: type[BaseModel],
     untrusted: Iterable[str] = (),

@@ -103,7 +103,7 @@ def run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
                 **{"seconds": 0.0, "of": 32},
             }
         file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-        task, items = saved_runs.read(file).task, [line["failed"] for line in lines]
+        task, items = saved_runs.read_saved_run(file).task, [line["failed"] for line in lines]
         problems |= invalid.of_items(task, items)
         numbers[task] = {"pair_acc": 0.5} if task == VSV else {"judge_acc": None}
         found += finish.of_items(benchmark.tasks[task], items)

@@ -93,7 +93,7 @@ class _StoredResults(BaseModel):
     lmms_eval_tasks: _StoredSections = _StoredSections.model_validate({})
 
 
-def read(file: Path) -> JsonObject:
+def read_results(file: Path) -> JsonObject:
     """Its content as it stands.
 
     Raises:

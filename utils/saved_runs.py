@@ -142,7 +142,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return sorted(set(files))
 
 
-def read(file: Path) -> SavedRun:
+def read_saved_run(file: Path) -> SavedRun:
     """Read one sample file and, beside it, the results file of the same run.
 
     Raises:
@@ -158,7 +158,7 @@ def read(file: Path) -> SavedRun:
     if not run.results_file.is_file():
         return run
     try:
-        results = results_file.read(run.results_file)
+        results = results_file.read_results(run.results_file)
     except DataError as error:
         raise DataError(f"{error}; move it away: the samples are read without it") from None
     config, known = results.get("config", {}), numbers({"results": {}, **results})

@@ -55,7 +55,7 @@ def read_run(*paths: str | Path) -> RunFrames:
     import pandas
 
     with context.begun():
-        found = compared_runs.read([Path(one) for one in paths])
+        found = compared_runs.read_sides([Path(one) for one in paths])
         numbers = exports.frame([*exports.rows(found)])
         runs = [
             {

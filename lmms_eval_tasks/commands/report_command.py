@@ -49,17 +49,17 @@ def report_command(
     if form == "inspect":
         inspect_logs.check()
         check_folder(page, "--output")
-        logs = inspect_logs.write(compared_runs.read(runs), page)
+        logs = inspect_logs.write(compared_runs.read_sides(runs), page)
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
         return
     if form == "text" and output is None:
-        found = compared_runs.read(runs)
+        found = compared_runs.read_sides(runs)
         show(table_console(), [*exports.tables(list(exports.rows(found))), *exports.notes(found)])
         return
     if form not in ("text", "json"):
         extras.require("report", f"--format {form}")
     check_output(page)
-    found = compared_runs.read(runs)
+    found = compared_runs.read_sides(runs)
     if form == "html":
         text = run_page.html(found, media, page)
     else:

@@ -77,7 +77,7 @@ def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
         DataError: as `read`; a candidate has no answer that fits; or answers do not fit and the
             user did not allow to leave them out, with every problem in a line.
     """
-    found = [align(name, own, release) for name, own in read(paths).items()]
+    found = [align(name, own, release) for name, own in read_candidates(paths).items()]
     for one in found:
         if not one.answers:
             raise DataError(f"{one.candidate}: not one answer fits the release: {one.problems[0]}")
@@ -212,7 +212,7 @@ def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[st
 # --- files ----------------------------------------------------------------------------------------
 
 
-def read(paths: Sequence[Path]) -> Candidates:
+def read_candidates(paths: Sequence[Path]) -> Candidates:
     """The candidates in files and folders, in the order of the paths, then by name.
 
     Args:
@@ -271,7 +271,7 @@ def _saved(path: Path) -> Iterator[tuple[str, str, AnswerFile]]:
     """The same of saved runs; of a folder those of our tasks, whatever else was saved there."""
     is_samples = path.is_file() and path.suffix == ".jsonl"
     files = [path] if is_samples else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
-    for run in map(saved_runs.read, files):
+    for run in map(saved_runs.read_saved_run, files):
         dimension = dimension_of(run.task)
         if not dimension:
             raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")

@@ -93,7 +93,7 @@ def debate_command(
 def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
     """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
     place = settings.required_folder("cvrr_es", "CVRR-ES", release.HOW_TO_GET)
-    found = release.read(place)  # no video is opened: a debate is about texts
+    found = release.read_release(place)  # no video is opened: a debate is about texts
     stop(found.place, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
     notes = [problem for one in aligned for problem in one.problems]
@@ -107,7 +107,7 @@ def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
 def _check_old(out: Path, label: str, asked: Iterable[AnswerToRate]) -> None:
     """Stop before a file is overwritten that has what this run does not make again."""
     ours = {(label, reference.ROUND, one.item) for one in asked}
-    there = ratings.read([out]) if out.exists() else []
+    there = ratings.read_ratings([out]) if out.exists() else []
     for row in (one for one in there if (one.judge, one.round, one.item) not in ours):
         raise DataError(
             f"--out {out}: has a rating of {row.candidate}'s answer to {row.question} by "

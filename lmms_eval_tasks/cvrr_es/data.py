@@ -92,7 +92,7 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
                 "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
                 f"runs, with --cvrr-ratings or {CVRR_RATINGS}=PATH,PATH"
             )
-        first = ratings.read(rating_files)
+        first = ratings.read_ratings(rating_files)
     answered = aligned(found)
     lost = loaded.left_out(judging[0])
     if not any(name not in lost for one in answered for name in one.answers):
@@ -155,7 +155,7 @@ def reference() -> list[RatingRow]:
         DataError: the files cannot be used, or two rows are of one item.
     """
     paths = settings.value(CVRR_REFERENCE)
-    rows = [row for row in ratings.read(paths) if row.round == "reference"] if paths else []
+    rows = [row for row in ratings.read_ratings(paths) if row.round == "reference"] if paths else []
     if paths and not rows:
         raise DataError(
             f"{', '.join(map(str, paths))}: no rows of the round `reference` "

@@ -103,7 +103,7 @@ def points(verdict: Verdict | None, answer: str = "") -> float | None:
     if votes and not verdict.raw:  # a panel's verdict has no reply of its own
         return aggregate.mean(points(vote, answer) for vote in votes)
     try:
-        value: Any = reader.read(verdict.raw, Judgement, [answer])
+        value: Any = reader.read_reply(verdict.raw, Judgement, [answer])
     except UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
     return float(value.score)

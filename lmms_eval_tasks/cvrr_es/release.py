@@ -99,7 +99,7 @@ class _Row(BaseModel):
     VideoID: FileName
 
 
-def read(folder: Path) -> CvrrRelease:
+def read_release(folder: Path) -> CvrrRelease:
     """Read and validate the dimensions in a folder; kept while no annotation file changes.
 
     Raises:

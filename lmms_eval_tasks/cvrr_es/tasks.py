@@ -112,7 +112,7 @@ def answer(doc: KeptCvrr, reply: str) -> ScoringSteps[CvrrScore]:
 
 def rating(doc: KeptRating, reply: str) -> RatingScore:
     """One rating by the model under test; an unreadable one is a failure, never a middle rating."""
-    rating, reason, status = replies.read(reply, [doc["answer"]])
+    rating, reason, status = replies.read_rating(reply, [doc["answer"]])
     return {"rating": rating, "reason": reason, "status": status}
 
 
@@ -212,7 +212,7 @@ class CvrrEs(Benchmark):
         for start in (ANSWERS, HINT)
     )
 
-    read = staticmethod(release.read)
+    read = staticmethod(release.read_release)
     sources = staticmethod(release.sources)
     docs = staticmethod(data.docs)
     data_notes = staticmethod(release.notes)

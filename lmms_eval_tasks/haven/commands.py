@@ -61,7 +61,7 @@ def build_command(
             return
         lines, written = build.build(jobs, out, config)
         print(*lines, *writer.lines(written), sep="\n")
-    made = release.read(out, HavenOptions(sources=(OWN,)))
+    made = release.read_release(out, HavenOptions(sources=(OWN,)))
     print(f"{out}: of the source own, videos that fit HAVEN's form: {len(made.records)}")
     for name, why in made.problems.items():
         print(f"{name}: {why}")
@@ -82,7 +82,9 @@ def picture_command(
     from lmms_eval_tasks.utils.json_files import check_output, write_text
 
     check_output(out)
-    records = release.read(folder, parse(f"sources={video.partition('/')[0]},subset=0")).records
+    records = release.read_release(
+        folder, parse(f"sources={video.partition('/')[0]},subset=0")
+    ).records
     found = next((record for record in records if record.id == video), None)
     if found is None:
         some = ", ".join(record.id for record in records[:5])

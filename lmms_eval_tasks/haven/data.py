@@ -77,9 +77,9 @@ class HavenData(LoadedData):
         return [row(record, self.digest) for record in self.release.records]
 
 
-def read(place: Path) -> HavenRelease:
+def read_chosen_sources(place: Path) -> HavenRelease:
     """The data in a folder, of the sources that the user chose (Benchmark.read)."""
-    return released.read(place, options.current())
+    return released.read_release(place, options.current())
 
 
 def require_sample() -> None:
@@ -95,7 +95,7 @@ def require_sample() -> None:
 def load() -> HavenRelease:
     """The user's data, of the chosen sources (`read`)."""
     require_sample()
-    return read(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
+    return read_chosen_sources(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
 
 
 def sources(release: HavenRelease, names: Sequence[str]) -> list[Source]:

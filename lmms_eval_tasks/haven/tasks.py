@@ -332,7 +332,7 @@ class Haven(Benchmark):
         for end in ("", "_text")
     )
 
-    read = staticmethod(data.read)
+    read = staticmethod(data.read_chosen_sources)
     sources = staticmethod(data.sources)
     docs = staticmethod(data.docs)
     data_notes = staticmethod(data.notes)
@@ -357,7 +357,7 @@ class Haven(Benchmark):
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The reference summary of every video, worth 5; another video's is worth 1."""
         chosen, task = options.current(), self.tasks["haven_v2t"]
-        release = released.read(place, chosen)
+        release = released.read_release(place, chosen)
         made = [
             data.make_doc(data.row(one, release.digest), TASKS[task.name], chosen)
             for one in release.records

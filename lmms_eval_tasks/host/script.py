@@ -299,7 +299,7 @@ def _report(results: Path) -> Path | None:
 
     page = results.with_name(results.name.replace("_results.json", "_report.html"))
     try:
-        write_text(page, run_page.html(compared_runs.read([results])))
+        write_text(page, run_page.html(compared_runs.read_sides([results])))
     except Exception as error:
         notify(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
         return None

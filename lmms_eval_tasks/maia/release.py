@@ -145,7 +145,7 @@ def data_files(folder: Path) -> list[Path]:
     return sorted({*folder.glob("*.json"), *tables})
 
 
-def read(path: Path) -> MaiaRelease:
+def read_release(path: Path) -> MaiaRelease:
     """Read and validate a JSON file, or what a folder holds; kept while the files do not change.
 
     Raises:

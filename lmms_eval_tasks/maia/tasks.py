@@ -302,7 +302,7 @@ class Maia(Benchmark):
     }
     joint_metrics = tuple(map(_join, ENDS))
 
-    read = staticmethod(files.read)
+    read = staticmethod(files.read_release)
     sources = staticmethod(data.sources)
     configure_judge = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
@@ -335,7 +335,7 @@ class Maia(Benchmark):
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The statements of every question as answers to it: true ones are right, others wrong."""
-        release = files.read(place)
+        release = files.read_release(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
         kept = {doc["id"]: task.log_fields(doc) for doc in data.questions(loaded, "32frames")}
         answers = [

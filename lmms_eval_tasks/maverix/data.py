@@ -65,7 +65,7 @@ def _source(release: MaverixRelease, names: Sequence[str], length: str, with_sou
             return "its video has no audio stream, and A and V+A need sound"
         path = release.subtitles_of(items[record].video, length)
         try:
-            _ = path and subtitles.read(path)
+            _ = path and subtitles.read_cues(path)
         except DataError as error:
             return f"subtitles: {error}"
         return ""
@@ -226,7 +226,7 @@ def _open_ended(item: Item, shared: AskedItem) -> list[OpenDoc]:
 # --- subtitles ----------------------------------------------------------------------------------
 
 
-_read_cues = functools.lru_cache(maxsize=1024)(subtitles.read)
+_read_cues = functools.lru_cache(maxsize=1024)(subtitles.read_cues)
 
 
 def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:

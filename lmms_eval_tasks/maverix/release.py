@@ -183,7 +183,7 @@ class MaverixRelease(Release):
         return next(filter(None, found), None)
 
 
-def read(path: Path) -> MaverixRelease:
+def read_release(path: Path) -> MaverixRelease:
     """Read and validate a data file, or the one of a folder; kept while the file does not change.
 
     Raises:

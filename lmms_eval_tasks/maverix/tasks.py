@@ -348,7 +348,7 @@ class Maverix(Benchmark):
         ),
     )
 
-    read = staticmethod(files.read)
+    read = staticmethod(files.read_release)
     sources = staticmethod(data.sources)
     docs = staticmethod(data.docs)
     data_notes = staticmethod(data.notes)
@@ -386,7 +386,7 @@ class Maverix(Benchmark):
 
         What a wrong answer deserves in the other three ratings is not known.
         """
-        release = files.read(place)
+        release = files.read_release(place)
         task = self.tasks["maverix_v_oe"]
         answers = []
         for doc in cast(Sequence[OpenDoc], data.docs(LoadedData(release), task.name)):

@@ -37,7 +37,7 @@ def facts_command(
     from lmms_eval_tasks.utils.json_files import check_output
 
     check_output(out)
-    segments = recap_file.read(recap, dialogue)
+    segments = recap_file.read_recap(recap, dialogue)
     env, writes = environment(dry_run), "one language model writes the facts"
     config = writer.writer(model or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
     planned = build.FactsPlan(out, config, writer.load("facts", steps.STEPS), segments)

@@ -92,7 +92,7 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
         DataError: the data cannot be read; segments are bad and `--allow-bad-items` was not given;
             a model has two answers to a question.
     """
-    release, chosen = schema.read(source), data.options()
+    release, chosen = schema.read_release(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
     stop(release.place, problems + data.without_own(release, chosen))
     spoken = [check(one) for one in data.sources(release, [TASK]) if not one.is_video]

@@ -86,7 +86,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
         raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
 
 
-def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
+def read_tables(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
     """Put the tables together: segments as schema.py reads them, and subtitles by recap video.
 
     Raises:
@@ -100,7 +100,7 @@ def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
     for row in facts:
         known.setdefault(_id(row), {})[row["fact_id"]] = row["fact"]
     spoken = {row["video_id"]: _subtitle(row, folder) for row in recaps}
-    cues = {video: subtitles.read(one.path) for video, one in spoken.items() if one.path}
+    cues = {video: subtitles.read_cues(one.path) for video, one in spoken.items() if one.path}
     entries = []
     for row in segments:
         video = row["video_id"]

@@ -244,7 +244,7 @@ class MovieRelease(Release):
         return released_files.video_path([self.folder / "movies"], segment.movie_id)
 
 
-def read(path: Path) -> MovieRelease:
+def read_release(path: Path) -> MovieRelease:
     """Read and validate a data file or tables, or a folder's; kept while they do not change.
 
     Raises:
@@ -266,7 +266,7 @@ def _read(
 ) -> MovieRelease:
     tables, spoken = dict(files), dict[str, release_tables.Subtitle]()
     if tables:
-        content, spoken = release_tables.read(tables, folder)
+        content, spoken = release_tables.read_tables(tables, folder)
     else:
         content = released_files.read_json(file)
     if not isinstance(content, list):

@@ -177,7 +177,7 @@ class MovieRecapsQA(Benchmark):
         for name in data.TASKS
     }
 
-    read = staticmethod(schema.read)
+    read = staticmethod(schema.read_release)
     sources = staticmethod(data.sources)
     complaints = staticmethod(data.complaints)
     docs = staticmethod(data.docs)

@@ -298,7 +298,7 @@ def show(
     file = Path(f"leaderboard_{name}.html") if output is None and form == "html" else output
     if file is not None:
         check_output(file)
-    found = compared_runs.read(runs) if runs else []
+    found = compared_runs.read_sides(runs) if runs else []
     for side in found:
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)

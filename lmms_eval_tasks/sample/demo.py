@@ -153,7 +153,7 @@ def write_report(out: Path) -> Path:
     """The page of the runs in `out`, the oracle's first."""
     from lmms_eval_tasks.report import compared_runs, run_page
 
-    found = compared_runs.read([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
+    found = compared_runs.read_sides([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
     page = out / "report.html"
     page.write_text(run_page.html(found), encoding="utf-8")
     return page
@@ -228,7 +228,9 @@ def checked(
             files = [
                 file for task in chance.tasks for file in coin.rglob(f"*_samples_{task}.jsonl")
             ]
-            items = [sample["failed"] for file in files for sample in saved.read(file).samples]
+            items = [
+                sample["failed"] for file in files for sample in saved.read_saved_run(file).samples
+            ]
             yield coin_check(name, chance, items)
     for task, decided in sample.module("maverix").DECIDED.items():
         n = results[WITNESS]["n-samples"][task]["effective"]

@@ -55,7 +55,9 @@ def test_both_numbers_of_one_reply() -> None:
         ('{"prediction": "incorrect", "score": 1, "reason": "No dog."}', 0.0, 1.0),
         ("{'prediction': 'correct', 'score': 4, 'reason': null}", 1.0, 4.0),
     ):
-        verdict = Verdict(criterion.score(reader.read(text, criterion.schema)), "ok", "r", text)
+        verdict = Verdict(
+            criterion.score(reader.read_reply(text, criterion.schema)), "ok", "r", text
+        )
         assert (verdict.score, judge.points(verdict)) == (right, points)
     # A third label is none: the answer leaves the published accuracy.
     others = [
@@ -66,7 +68,7 @@ def test_both_numbers_of_one_reply() -> None:
     ]
     for text in (*others, f"[{reply()}, {reply()}]", '{"pred": "correct"}', "yes"):
         with pytest.raises(reader.UnreadableError):
-            reader.read(text, judge.Judgement)
+            reader.read_reply(text, judge.Judgement)
     assert judge.points(Verdict(None, "parse_failure", raw=reply())) is None
     assert judge.points(Verdict(1.0, "ok", raw="edited by hand")) is None
 

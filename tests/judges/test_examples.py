@@ -72,7 +72,7 @@ def test_no_example_is_a_verdict(name: str) -> None:
 
 def refuses(criterion: Criterion, reply: str) -> bool:
     try:
-        reader.read(reply, criterion.schema, (), criterion.bare, criterion.labels)
+        reader.read_reply(reply, criterion.schema, (), criterion.bare, criterion.labels)
     except reader.UnreadableError:
         return True
     return False
@@ -90,4 +90,4 @@ def test_the_study() -> None:
     own = [*examples(text)]
     assert own
     for reply in (one for example in own for one in filled(example)):
-        assert replies.read(reply).rating is None, reply
+        assert replies.read_rating(reply).rating is None, reply

@@ -39,7 +39,7 @@ def test_where_options_are_shown(tmp_path: Path) -> None:
     """By the item's id alone; a changed rule would silently change every published number."""
 
     def orders(*entries: dict[str, Any]) -> list[str]:
-        found = map(data.shown_order, release.read(write(tmp_path, [*entries])).items)
+        found = map(data.shown_order, release.read_release(write(tmp_path, [*entries])).items)
         return ["".join(LETTERS[place] for place in order) for order in found]
 
     other = entry(7, options=list("abcdefgh"), answer="A", start=0.5)

@@ -82,7 +82,7 @@ def test_what_every_task_shows(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The part of the project's sample that is at hand: one of its eight recap videos."""
     counts = {"videos": 8, "segments": 8, "questions": 52, "facts": 113, "bad_segments": 0}
-    assert schema.read(real / "movierecapsqa").counts == counts
+    assert schema.read_release(real / "movierecapsqa").counts == counts
     found = docs("movierecapsqa_movie_dialogue")
     assert len({doc["id"] for doc in found}) == 52
     for doc in found:

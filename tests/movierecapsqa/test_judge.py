@@ -41,7 +41,7 @@ def test_words_of_labels() -> None:
 
 def read(dimension: str, reply: Any) -> Any:
     text = reply if isinstance(reply, str) else json.dumps(reply)
-    return reader.read(text, judge.dimension_criterion(dimension, 2).schema, CLAIMS)
+    return reader.read_reply(text, judge.dimension_criterion(dimension, 2).schema, CLAIMS)
 
 
 def pairs(*labels: tuple[Any, str], **more: Any) -> dict[str, Any]:
@@ -138,11 +138,11 @@ def test_what_counts_as_a_claim() -> None:
         (["È rosso", "他跑了", "7"], ["È rosso", "他跑了", "7"]),
     ):
         for key in ("claims", "atomic_claims"):
-            found = reader.read(json.dumps({key: given}), criterion.schema)
+            found = reader.read_reply(json.dumps({key: given}), criterion.schema)
             assert (found.claims, criterion.score(found)) == (kept, len(kept))  # type: ignore[attr-defined]
     for reply in ('{"claims": "He runs."}', '{"claims": [1]}', '["He runs."]', "He runs.", "{}"):
         with pytest.raises(reader.UnreadableError):
-            reader.read(reply, criterion.schema)
+            reader.read_reply(reply, criterion.schema)
 
 
 # --- the user's prompts and judges --------------------------------------------------------------

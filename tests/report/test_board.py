@@ -258,7 +258,7 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     lines = "\n".join(json.dumps({"doc_id": n, "failed": one}) for n, one in enumerate(items))
     (tmp_path / "1_samples_maverix_vs.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "1_results.json").write_text(json.dumps({"model_name": "gpt-4o"}), encoding="utf-8")
-    found = compared_runs.read([tmp_path])
+    found = compared_runs.read_sides([tmp_path])
     made = board.leaderboards_of(registry.load("maverix"), {}, found)
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]

@@ -72,7 +72,7 @@ def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
     assert wrong_in(record) == []
     assert record["model_info"]["id"] == "org/m"
     assert record["evaluation_id"] == "maia/org/m/2026-01-01T00:00:00"
-    (side,) = compared_runs.read([told_run])
+    (side,) = compared_runs.read_sides([told_run])
     benchmark = registry.load("maia")
     lines = compare.headlines(benchmark, records.own_tasks(benchmark, side), [side])
     assert {
@@ -115,7 +115,7 @@ def test_the_hubs_own_reader_takes_it(told_run: Path, tmp_path: Path) -> None:
     export.write("maia", [told_run], "hf", tmp_path)
     text = (tmp_path / "m" / ".eval_results" / "maia.yaml").read_text(encoding="utf-8")
     entries = parse_eval_result_entries(yaml.safe_load(text))
-    (side,) = compared_runs.read([told_run])
+    (side,) = compared_runs.read_sides([told_run])
     record = records.of_run(registry.load("maia"), side)
     wanted = {
         "maia_vsv": named(record, "pair_acc"),
@@ -159,13 +159,13 @@ def test_facts_of_runs_that_differ_stand_side_by_side(told_run: Path, tmp_path: 
     own = content["lmms_eval_tasks"]["maia"]
     own["data"]["hash"], own["videos"]["asked"] = "0123456789ac", 97
     results.write_text(json.dumps(content), encoding="utf-8")
-    (side,) = compared_runs.read([both])
+    (side,) = compared_runs.read_sides([both])
     joined = named(records.of_run(registry.load("maia"), side), "agg_acc")
     assert facts(joined)["hash"] == f"{RELEASE}, 0123456789ac"
     assert facts(joined)["videos"] == "97 of 100"
     del content["lmms_eval_tasks"]
     results.write_text(json.dumps(content), encoding="utf-8")
-    (side,) = compared_runs.read([both])
+    (side,) = compared_runs.read_sides([both])
     assert facts(named(records.of_run(registry.load("maia"), side), "agg_acc"))["hash"] == ""
 
 

@@ -320,7 +320,7 @@ def test_verdicts_stand_for_the_text_that_they_are_on(
     """The same judge keeps what it gave, unless the text that it was given is read otherwise."""
     judge = made.recorded(sample_root, tmp_path / "replay.jsonl")
     folder = made.saved_run(tmp_path / "run", "m", [task], made.right, judge, 4)
-    run = saved_runs.read(next(folder.glob("*_samples_*.jsonl")))
+    run = saved_runs.read_saved_run(next(folder.glob("*_samples_*.jsonl")))
     items = saved_runs.saved_items(run)
     assert all(item["verdicts"] and item[JUDGED[task]] for item in items)
     for item in items:

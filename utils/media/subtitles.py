@@ -87,7 +87,7 @@ def find(folder: Path, video: str) -> Path | None:
     return named(folder, f"{video}.srt")
 
 
-def read(path: Path) -> list[Cue]:
+def read_cues(path: Path) -> list[Cue]:
     """Cues of a file in UTF-8, UTF-16 or the Windows code page of western Europe; see `parse`.
 
     Raises:

@@ -120,7 +120,7 @@ class Loaded(NamedTuple):
     runs: list[saved_runs.SavedRun]  # among the files
 
 
-def read(paths: Sequence[Path]) -> list[RatingRow]:
+def read_ratings(paths: Sequence[Path]) -> list[RatingRow]:
     """The rows of `load`."""
     return load(paths).rows
 
@@ -222,7 +222,7 @@ def _entries(
         files |= dict.fromkeys(file.resolve() for file in own)
     for file in files:
         if _SAMPLES.search(file.name):
-            runs.append(run := saved_runs.read(file))
+            runs.append(run := saved_runs.read_saved_run(file))
             for item in saved_runs.saved_items(run):
                 entry = {n: item[n] for n in _FIELDS & item.keys()}
                 if {"asked", "video", "answer"} <= item.keys():

@@ -92,7 +92,7 @@ class RatingReply(NamedTuple):
     status: str  # ok; else empty, truncated, refused, model_error (answers.py) or unparsed
 
 
-def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
+def read_rating(reply: str, shown: Sequence[str] = ()) -> RatingReply:
     """The rating in a judge's reply. No text raises.
 
     A rating off the scale, between two levels (4.5), or beside another one is `unparsed`, and so is
@@ -158,7 +158,7 @@ def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
 
 
 def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
-    value: Any = reader.read(text, _Schema, shown)
+    value: Any = reader.read_reply(text, _Schema, shown)
     values = [span.value for span in objects(text, KEYS) if span.value]
     ratings = {str(_number(own[key])) for own in values for key in _RATING_KEYS if key in own}
     if len(ratings) > 1:
@@ -172,7 +172,9 @@ def _stated(text: str, shown: Sequence[str]) -> int:
     plain += [reply_text.shape(one).text for one in shown]
     if any(folded(text) == folded(one) for one in plain):
         raise UnreadableError("the reply repeats the candidate's text")
-    value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
+    value: Any = reader.read_reply(
+        text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating"
+    )
     return int(value.rating)
 
 

@@ -129,7 +129,7 @@ def natural(video: str) -> tuple[list[tuple[str, int]], str]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read(folder: Path, options: HavenOptions) -> HavenRelease:
+def read_release(folder: Path, options: HavenOptions) -> HavenRelease:
     """Read and validate the chosen videos below `folder`; kept while the files do not change.
 
     Args:

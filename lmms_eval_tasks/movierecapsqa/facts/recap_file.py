@@ -59,7 +59,7 @@ class Narrated(NamedTuple):
     dialogue: str  # of the movie, as models will see it; "" if nobody knows
 
 
-def read(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
+def read_recap(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
     """The segments of a recap, each checked as the released form wants it; else a DataError.
 
     The whole movie's subtitles are cut to each segment that has a window and no `srt` of its own.
@@ -68,7 +68,7 @@ def read(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
         recap = Recap.model_validate(released_files.read_json(file))
     except ValidationError as error:
         raise DataError(f"{file}: {told(error)}") from None
-    cues = [] if subtitles_of_movie is None else subtitles.read(subtitles_of_movie)
+    cues = [] if subtitles_of_movie is None else subtitles.read_cues(subtitles_of_movie)
     found = []
     for number, part in enumerate(recap.segments, 1):
         released = {

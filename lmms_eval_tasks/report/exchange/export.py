@@ -44,7 +44,7 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bo
     benchmark = registry.named(name)
     if form == "hf" and not runs:
         raise TasksError("--format hf is for results of your own: name the folders of their runs")
-    read = compared_runs.read(runs) if runs else []
+    read = compared_runs.read_sides(runs) if runs else []
     own = [side for side in read if records.own_tasks(benchmark, side)]
     if runs and not own:
         raise TasksError(f"{', '.join(map(str, runs))}: no runs of {benchmark.title}")
