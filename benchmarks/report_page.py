@@ -65,7 +65,7 @@ def write_data(root: Path, videos: list[Path]) -> None:
 
 def write_runs(out: Path) -> None:
     """Saved runs in the host's form, without the host."""
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     found = benchmark.load(TASKS, only=())
     for model, right in RUNS.items():
         draw = random.Random(model)

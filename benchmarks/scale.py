@@ -92,7 +92,7 @@ class Work:
     """The phases of a run without the host; each after those before it."""
 
     def __init__(self, name: str, out: Path) -> None:
-        self.benchmark, self.tasks, self.out = registry.load(name), DATA[name].tasks, out
+        self.benchmark, self.tasks, self.out = registry.load_benchmark(name), DATA[name].tasks, out
         self.docs: dict[str, list[Any]] = {}
 
     def read(self) -> int:
@@ -151,7 +151,7 @@ PHASES: dict[str, tuple[Callable[[Work], int | None], ...]] = {
 def phase(name: str, benchmark: str, out: Path) -> None:
     """One phase, in a process of its own: prints what its last step took, and gave."""
     work, found = Work(benchmark, out), None
-    with patch.object(prepare, "load", look):
+    with patch.object(prepare, "load_data", look):
         for step in PHASES[name]:
             started = time.process_time()
             found = step(work)

@@ -34,7 +34,7 @@ from lmms_eval_tasks.judges.verdict import (
     failure_of,
     total_usage,
 )
-from lmms_eval_tasks.prompts import Prompt, fill, load
+from lmms_eval_tasks.prompts import Prompt, fill, load_prompt
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 
@@ -130,7 +130,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 
 def load_prompts(override_dir: Path | None = None) -> Prompt:
     """The debate's texts: the user's `judges/debate.yml` before ours. PromptError: as `load`'s."""
-    return load("judges", "debate", _PARTS, override_dir)
+    return load_prompt("judges", "debate", _PARTS, override_dir)
 
 
 class DebateJudge(Judge):

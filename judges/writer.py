@@ -128,11 +128,11 @@ class Step(Generic[R]):
         return Want(self.name, self.criterion(given, schema), fields, stand_in)
 
 
-def load(name: str, steps: Sequence[Step[Any]]) -> Prompt:
+def load_step_prompt(name: str, steps: Sequence[Step[Any]]) -> Prompt:
     """The prompt file of a benchmark's steps, the user's before ours; else PromptError."""
     required = {one.name: one.words for one in steps}
     required |= {f"{one.name}_user": one.shows for one in steps}
-    return prompts.load(steps[0].benchmark, name, required)
+    return prompts.load_prompt(steps[0].benchmark, name, required)
 
 
 # --- who writes -----------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
-def load(
+def load_prompt(
     benchmark: str,
     name: str,
     required: Mapping[str, Collection[str]],
@@ -136,7 +136,7 @@ def file(
     optional: Mapping[str, Collection[str]] | None = None,
 ) -> Callable[[], Prompt]:
     """`load` of this file, once for a run and when it is first asked for."""
-    return once(functools.partial(load, benchmark, name, required, optional=optional))
+    return once(functools.partial(load_prompt, benchmark, name, required, optional=optional))
 
 
 def forget() -> None:

@@ -67,7 +67,7 @@ def is_ours(name: str) -> bool:
     return _is_ours(ENTRIES[name])
 
 
-def load(name: str) -> Benchmark:
+def load_benchmark(name: str) -> Benchmark:
     """The benchmark of that name, imported on demand.
 
     Raises:
@@ -90,7 +90,7 @@ def there() -> Iterator[Benchmark]:
         try:
             if folder(name) is None:
                 raise TasksError(no_folder(name))
-            made = load(name)
+            made = load_benchmark(name)
         except TasksError as error:
             notify(str(error))
         else:
@@ -142,7 +142,7 @@ def named(name: str) -> Benchmark:
     if name not in NAMES:
         near = nearest(name, NAMES)
         raise DataError(f"no benchmark {name!r}{near or ': ' + ', '.join(NAMES)}")
-    return load(name)
+    return load_benchmark(name)
 
 
 def of_task_name(task: str) -> str | None:
@@ -167,14 +167,14 @@ def of(task: str) -> Benchmark:
     """The benchmark of one of its tasks or groups; a LookupError if it is none of ours."""
     if (name := of_task_name(task)) is None:
         raise LookupError(task)
-    return load(name)
+    return load_benchmark(name)
 
 
 def chosen(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
     """The benchmarks of tasks, in our order, each with the names of its own."""
     for name in NAMES:
         if own := [task for task in tasks if of_task_name(task) == name]:
-            yield load(name), own
+            yield load_benchmark(name), own
 
 
 def groups(name: str) -> Mapping[str, list[str]]:

@@ -157,7 +157,7 @@ def without_dots(words: list[str]) -> list[str]:
 def tasks() -> set[str]:
     """All that `--tasks` may name."""
     each = registry.NAMES
-    return {x for one in each for x in (*registry.load(one).tasks, *registry.groups(one))}
+    return {x for one in each for x in (*registry.load_benchmark(one).tasks, *registry.groups(one))}
 
 
 @cache

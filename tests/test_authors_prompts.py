@@ -61,10 +61,10 @@ def build(folder: Path, files: dict[str, str]) -> Path:
 def test_a_folder_of_prompts(tmp_path: Path) -> None:
     told = authors_prompts.write("maia", build(tmp_path / "clone", MAIA), tmp_path / "own")
     given = {"vsv": {"A", "B"}, "oevqa": {"question"}}
-    found = prompts.load("maia", "it", given, tmp_path / "own").text
+    found = prompts.load_prompt("maia", "it", given, tmp_path / "own").text
     assert found == {"vsv": "Pick:\nA. {A}\nB. {B}\n", "oevqa": "Say it:\n{question}"}
     parts = {"system": (), "user": ("question", "references", "candidate")}
-    judge = prompts.load("maia", "judge", parts, tmp_path / "own").text
+    judge = prompts.load_prompt("maia", "judge", parts, tmp_path / "own").text
     assert judge["system"] == "Grade. One word."
     assert judge["user"] == "Q: {question}\nC: {candidate}\n{references}"
     assert told[-1].endswith(str(tmp_path / "own"))

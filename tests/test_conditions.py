@@ -94,7 +94,7 @@ def run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
     found = [Condition(kind, f"{words} ({kind.value})") for kind, words in STORED.items()]
     found.append(Condition(Kind.PART, part({"limit": 3})))
     problems, numbers = {}, {}
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     for file in folder.glob("*.jsonl"):
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         for line in lines:

@@ -90,7 +90,7 @@ def test_docs_and_items_are_of_their_types(
 ) -> None:
     monkeypatch.setenv(BASELINES, ",".join(JUDGED_BASELINES))
     monkeypatch.setenv(settings.JUDGE, "none")
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     judge, statuses = judge_of(sample_root, benchmark), set()
     for task in benchmark.tasks.values():
         whole = item_type(task)
@@ -114,7 +114,7 @@ def test_a_saved_item_that_lacks_a_field_is_named(
 ) -> None:
     """One line with the file, before anything is scored again."""
     monkeypatch.setenv(settings.JUDGE, "none")
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     for task in {
         (one.score, tuple(one.required_fields)): one for one in benchmark.tasks.values()
     }.values():
@@ -135,7 +135,7 @@ def test_a_saved_item_that_lacks_a_field_is_named(
 @table("name", registry.NAMES)
 def test_names_of_fields_are_fields(name: str) -> None:
     """Those that tasks and metrics name as text, which mypy does not see."""
-    for task in registry.load(name).tasks.values():
+    for task in registry.load_benchmark(name).tasks.values():
         known = item_type(task).__annotations__.keys()
         named = {*task.failed_item, *task.required_fields, task.cluster_field, *task.splits}
         for metric in task.metrics:
@@ -146,4 +146,6 @@ def test_names_of_fields_are_fields(name: str) -> None:
         # Of items of several kinds, not each has all: a pair has no references.
         assert known & set(task.identity), task.name
     every = {name for one in ITEMS for name in one.__annotations__}
-    assert {one for task in registry.load(name).tasks.values() for one in task.identity} <= every
+    assert {
+        one for task in registry.load_benchmark(name).tasks.values() for one in task.identity
+    } <= every

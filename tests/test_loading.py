@@ -43,7 +43,7 @@ class Case:
 
     @property
     def benchmark(self) -> Benchmark:
-        return registry.load(self.name)
+        return registry.load_benchmark(self.name)
 
 
 CVRR = "partial_actions"
@@ -269,7 +269,7 @@ def test_only_what_runs_is_looked_at(
 @table("name", registry.NAMES)
 def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) -> None:
     """Copied or linked, also twice; another file in a place stays, and nothing is put then."""
-    benchmark, source = registry.load(name), sample_root / name
+    benchmark, source = registry.load_benchmark(name), sample_root / name
     whole = benchmark.status(sample_root)
     for link in (True, False):
         place = tmp_path / str(link) / name
@@ -300,4 +300,4 @@ def test_a_video_that_hides_another(name: str, sample_root: Path, tmp_path: Path
     shutil.copy(video, tmp_path / name / video.relative_to(source))
     video.rename(video.with_suffix(".mkv"))
     says = f"{tmp_path / name}: another file there hides .*{video.stem}.mkv; remove it first"
-    refused(DataError, says, registry.load(name).prepare, source, tmp_path, link=False)
+    refused(DataError, says, registry.load_benchmark(name).prepare, source, tmp_path, link=False)

@@ -99,7 +99,11 @@ def test_frames_of_a_video_that_does_not_exist(
 ) -> None:
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.JUDGE, "none")
-    known = str(prepare.checked(registry.load("maia"), ["maia_vsv"]).loaded.release.videos[0].video)
+    known = str(
+        prepare.checked(registry.load_benchmark("maia"), ["maia_vsv"])
+        .loaded.release.videos[0]
+        .video
+    )
     monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
     prepare.check(["maia_vsv"])
     monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")

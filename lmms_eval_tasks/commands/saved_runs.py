@@ -48,7 +48,7 @@ def judge_command(
         raise TasksError("either --batch writes a file or --batch-results reads one, not both")
     saved = _read(logs)
     spec = settings.text(settings.JUDGE)
-    spec = spec or prepare.judge_config(registry.load(saved[0][0]), env=os.environ).model
+    spec = spec or prepare.judge_config(registry.load_benchmark(saved[0][0]), env=os.environ).model
     if save is None:
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent

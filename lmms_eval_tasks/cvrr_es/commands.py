@@ -154,8 +154,8 @@ def reliability_command(
         extras.require("report", "--html")
     for file in filter(None, (output, html)):
         check_output(file)
-    loaded = rating_files.load(ratings)
-    compared = rating_files.load(reference) if reference else None
+    loaded = rating_files.load_ratings(ratings)
+    compared = rating_files.load_ratings(reference) if reference else None
     found = report(loaded.rows, compared.rows if compared else [])
     told = [line for one in (loaded, compared) if one for line in _told(one)]
     found["notes"] = [*dict.fromkeys(told), *found["notes"]]

@@ -77,7 +77,7 @@ def load_judge_prompt(name: str) -> prompts.Prompt:
     Raises:
         PromptError: the user's file lacks a part or a placeholder.
     """
-    return prompts.load("cvrr_es", name, PARTS[name])
+    return prompts.load_prompt("cvrr_es", name, PARTS[name])
 
 
 @prompts.once

@@ -70,7 +70,7 @@ class _Told(TypedDict):
 
 @functools.cache
 def _told() -> _Told:
-    found: _Told = scenes.load(__file__, "sample_questions_yaml")
+    found: _Told = scenes.load_scenes(__file__, "sample_questions_yaml")
     return found
 
 

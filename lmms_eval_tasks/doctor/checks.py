@@ -171,7 +171,7 @@ class Examination:
 
     def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         try:
-            found = self._found[benchmark.name] = prepare.load(benchmark, names)
+            found = self._found[benchmark.name] = prepare.load_data(benchmark, names)
         except DataError as error:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
             ways = [f"{one.option} {one.metavar}".strip() for one in named]

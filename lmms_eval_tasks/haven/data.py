@@ -92,7 +92,7 @@ def require_sample() -> None:
         extras.require("haven", "HAVEN's packaged sample")
 
 
-def load() -> HavenRelease:
+def load_haven() -> HavenRelease:
     """The user's data, of the chosen sources (`read`)."""
     require_sample()
     return read_chosen_sources(settings.required_folder("haven", "HAVEN", HOW_TO_GET))

@@ -153,7 +153,7 @@ def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
     model = settings.value(CLIPSCORE) or ""  # `clip_problem` has looked
     values: list[float | None] = []
     lost: list[str] = []
-    load = functools.cache(data.load)
+    load = functools.cache(data.load_haven)
     for one in asked:
         try:
             own = pictures(one, load())

@@ -71,7 +71,7 @@ class MaiaScene(TypedDict):
 
 def told() -> list[MaiaScene]:
     """The scenes of sample_scenes_yaml."""
-    found: list[MaiaScene] = scenes.load(__file__, "sample_scenes_yaml")
+    found: list[MaiaScene] = scenes.load_scenes(__file__, "sample_scenes_yaml")
     return found
 
 
@@ -120,7 +120,7 @@ def items(scene: MaiaScene, part: str) -> list[QuestionTexts]:
     """
     words = dict(_words(scene))
     found = []
-    for told in scenes.load(__file__, f"sample_texts_{part}_yaml"):
+    for told in scenes.load_scenes(__file__, f"sample_texts_{part}_yaml"):
         answers, lure = scenes.chosen([line.format_map(words) for line in told["answers"]])
         pairs = [scenes.both(line.format_map(words)) for line in told["pairs"]]
         found.append(

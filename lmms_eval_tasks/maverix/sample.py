@@ -198,7 +198,7 @@ class SampleTexts(TypedDict):
 @functools.cache
 def texts() -> SampleTexts:
     """The content of sample_texts_yaml."""
-    content: SampleTexts = scenes.load(__file__, "sample_texts_yaml")
+    content: SampleTexts = scenes.load_scenes(__file__, "sample_texts_yaml")
     return content
 
 

@@ -40,7 +40,7 @@ def facts_command(
     segments = recap_file.read_recap(recap, dialogue)
     env, writes = environment(dry_run), "one language model writes the facts"
     config = writer.writer(model or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
-    planned = build.FactsPlan(out, config, writer.load("facts", steps.STEPS), segments)
+    planned = build.FactsPlan(out, config, writer.load_step_prompt("facts", steps.STEPS), segments)
     with run.use(run.from_settings(progress=False)):
         if dry_run:
             todo = planned.todo

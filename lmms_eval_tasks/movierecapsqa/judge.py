@@ -215,11 +215,11 @@ def load_judge_prompts() -> prompts.Prompt:
         "reply": (*asked, "words"),
     }
     try:
-        return prompts.load("movierecapsqa", "judge", ours)
+        return prompts.load_prompt("movierecapsqa", "judge", ours)
     except PromptError:
         whole = {n: asked + (context if n in WITH_CONTEXT else ()) for n in DIMENSIONS}
         with contextlib.suppress(PromptError):
-            return prompts.load("movierecapsqa", "judge", ours | whole)
+            return prompts.load_prompt("movierecapsqa", "judge", ours | whole)
         raise
 
 

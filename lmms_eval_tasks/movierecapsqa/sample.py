@@ -103,7 +103,7 @@ class RecapStory(TypedDict):
 @functools.cache
 def stories() -> dict[str, RecapStory]:
     """Both movies, by the name of the file."""
-    found: dict[str, RecapStory] = scenes.load(__file__, "sample_story_yaml")
+    found: dict[str, RecapStory] = scenes.load_scenes(__file__, "sample_story_yaml")
     return found
 
 

@@ -222,8 +222,8 @@ def _html(made: Sequence[Leaderboard], conditions: Conditions) -> str:
     (name,) = {board.benchmark for board in made}
     return filled(
         Path(__file__).with_name("board.html"),
-        title=registry.load(name).title,
-        paper=registry.load(name).board()["paper"],
+        title=registry.load_benchmark(name).title,
+        paper=registry.load_benchmark(name).board()["paper"],
         parts=[(board, *_grid(board), _picture(board)) for board in made],
         conditions=conditions,
         differ=_DIFFER,
@@ -292,7 +292,7 @@ def show(
         DataError: a run is not there or has nothing of this benchmark, or a name is unknown.
         TasksError: the form needs packages that are not installed.
     """
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     if form not in ("text", "json"):
         extras.require("report", f"--format {form}")
     file = Path(f"leaderboard_{name}.html") if output is None and form == "html" else output

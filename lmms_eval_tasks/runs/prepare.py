@@ -48,7 +48,7 @@ def check(tasks: Sequence[str]) -> None:
     for benchmark, names in chosen:
         known.pop(benchmark.name, None)
         benchmark.board()  # a file that cannot be read must not cost a run's first screen
-        loaded[benchmark.name] = load(benchmark, names)
+        loaded[benchmark.name] = load_data(benchmark, names)
         benchmark.prompts(names)
     if (model := context.current().model) is not None:
         own = [(one, loaded[one.name], name) for one, names in chosen for name in names]
@@ -108,7 +108,7 @@ def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaN
     )
 
 
-def load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
+def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     """The user's data; of the videos those that this run shows (`--limit`, `--offset`).
 
     Raises:
@@ -144,7 +144,7 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
     all_known = context.current().own(_CheckedByName)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = all_known[benchmark.name] = CheckedData(load(benchmark, names), names)
+        known = all_known[benchmark.name] = CheckedData(load_data(benchmark, names), names)
     return known
 
 

@@ -61,7 +61,7 @@ def score_again(
     if judge == NONE:  # what was paid for stands
         judge = None
     for name, own in saved if judge else ():  # all of them before one of them is asked
-        benchmark = registry.load(name)
+        benchmark = registry.load_benchmark(name)
         if any(benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks):
             prepare.check_judge(benchmark, judge)
     if save is not None:
@@ -70,7 +70,7 @@ def score_again(
     written: JsonObject = {}
     problems: dict[str, str] = {}
     for name, own in saved:
-        benchmark = registry.load(name)
+        benchmark = registry.load_benchmark(name)
         if judge:
             config = prepare.judge_config(benchmark, judge)
             notify(judges.announcement(config, prepare.judge_prompt(benchmark)))
@@ -217,7 +217,9 @@ def _shown_judge(saved: Saved, spec: str) -> str:
     """The name of the OpenAI-compatible judge that a batch is for, without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
-    config = prepare.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet
+    config = prepare.judge_config(
+        registry.load_benchmark(saved[0][0]), spec, os.environ
+    )  # no run yet
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
@@ -245,7 +247,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
             )
             with run.use(made):
                 for name, own in saved:
-                    rescore_saved(registry.load(name), own, spec)
+                    rescore_saved(registry.load_benchmark(name), own, spec)
         if not writer.count:
             print("every verdict is there already: nothing to put into a batch")
             return

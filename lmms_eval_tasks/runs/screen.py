@@ -42,7 +42,7 @@ def first(results: Mapping[str, Json], console: Console, files: Sequence[Path] =
     """Print the first screen of the host's results."""
     section = results["lmms_eval_tasks"]
     for name in (one for one in registry.NAMES if one in section):
-        show(console, [*_of_benchmark(registry.load(name), results), ""])
+        show(console, [*_of_benchmark(registry.load_benchmark(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
     shown = [] if with_tables else report.of_results(results, by_task=False)
     shown += filter(None, [str(Throughput(**section.get("answered", {})))])
@@ -58,7 +58,7 @@ def full(results: Mapping[str, Json], console: Console, *, every: bool) -> None:
     """Print the papers' tables; `every` one of them, or the headlines."""
     for name in registry.NAMES:
         if name in results["lmms_eval_tasks"]:
-            show(console, tables(registry.load(name), results, every=every))
+            show(console, tables(registry.load_benchmark(name), results, every=every))
     for line in report.of_results(results):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 

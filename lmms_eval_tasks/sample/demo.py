@@ -297,7 +297,7 @@ def screen(
         values = (f"{numbers[model][task][metric]:.3f}" for model in (ORACLE, COIN))
         own = [check.good for check in checks if (check.model, check.benchmark) == (ORACLE, name)]
         tick = f"{_mark(all(own))} {sum(own)} of {len(own)} as expected"
-        found.add_row(registry.load(name).title, f"{task} {metric}", *values, tick)
+        found.add_row(registry.load_benchmark(name).title, f"{task} {metric}", *values, tick)
     yield found
     yield ""
     for check in checks:

@@ -125,7 +125,7 @@ def clip(
     return Clip(shown, fps, sound, rate, X264, AAC)
 
 
-def load(beside: str, name: str) -> Json:
+def load_scenes(beside: str, name: str) -> Json:
     """The content of a YAML file beside a module (`__file__`).
 
     Its name ends in _yaml: a .yaml the host would read as a task.

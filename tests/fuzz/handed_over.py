@@ -115,7 +115,7 @@ def _data(root: Path) -> Iterator[Handed]:
 
 def _docs(name: str, root: Path) -> None:
     """All that is made of a benchmark's data before a model is loaded, without its media."""
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     benchmark.status(root)
     found = benchmark.load([*benchmark.tasks], videos=False)
     for task in benchmark.tasks.values():
@@ -139,7 +139,7 @@ def _prompts_of(name: str) -> None:
 
         debate.load_prompts()
         return
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     benchmark.prompts([*benchmark.tasks])
     benchmark.judge_prompt()
     benchmark.criteria()

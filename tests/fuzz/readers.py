@@ -80,7 +80,7 @@ def environment(root: Path) -> dict[str, str]:
 def found(root: Path, most: int = 40) -> list[Scored]:
     """Tasks, one of those with the same `score` and metrics, with up to `most` docs each."""
     made: dict[Any, Scored] = {}
-    for benchmark in map(registry.load, registry.NAMES):
+    for benchmark in map(registry.load_benchmark, registry.NAMES):
         looked = benchmark.load([*benchmark.tasks], videos=False)
         recorded: dict[str, list[str]] = {}
         for file in (root / benchmark.name).glob("*.jsonl"):

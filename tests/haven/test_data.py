@@ -154,9 +154,9 @@ def test_a_record_is_told_from_others_by_what_it_says(
     """Not by where its files lie, nor by the rest of the release."""
 
     def prints() -> dict[str, str]:
-        return {record.id: data.row(record, "")["record"] for record in data.load().records}
+        return {record.id: data.row(record, "")["record"] for record in data.load_haven().records}
 
-    first, digest = prints(), data.load().digest
+    first, digest = prints(), data.load_haven().digest
     assert len(set(first.values())) == 3
     changes: list[Any] = [
         lambda given, _: given["frames"][3].update(description="Another."),
@@ -166,7 +166,7 @@ def test_a_record_is_told_from_others_by_what_it_says(
     for change in changes:
         write(user, "tvsum", 2, change=lambda g, a, c=change: c(g["video_1"], a["video_1"]))  # type: ignore[misc]
         assert [name for name, own in prints().items() if own != first[name]] == ["tvsum/video_1"]
-        assert data.load().digest != digest
+        assert data.load_haven().digest != digest
     write(user, "tvsum", 2)
     user.parent.rename(tmp_path / "other")
     monkeypatch.setenv(settings.DATA, str(tmp_path / "other"))

@@ -107,10 +107,10 @@ def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         opened.append((Path(path).name, numbers))
         return [picks[numbers[0] - 1]]
 
-    known = {record.id: data.row(record, "")["record"] for record in data.load().records}
+    known = {record.id: data.row(record, "")["record"] for record in data.load_haven().records}
 
     def pictures(name: str, *frames: int) -> list[Any]:
-        return texts.pictures(texts.SummaryFrames(name, known[name], [], frames), data.load())
+        return texts.pictures(texts.SummaryFrames(name, known[name], [], frames), data.load_haven())
 
     with monkeypatch.context() as patched:
         patched.setattr(inputs, "pictures", fake)

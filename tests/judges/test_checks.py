@@ -169,7 +169,7 @@ def test_judges_on_the_sample(
     name: str, rule: str, sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a judge is worth is said, kept, and found by a run with the same judge."""
-    benchmark, out = registry.load(name), tmp_path / "out.json"
+    benchmark, out = registry.load_benchmark(name), tmp_path / "out.json"
     monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path / "replies"))
     source = benchmark.known_answers(sample_root / name)
     assert source is not None
@@ -212,7 +212,7 @@ def test_a_judge_on_real_data(name: str) -> None:
     folder = SHARED / "data"
     if not (folder / name).is_dir():
         pytest.skip(f"no real data at {folder / name}")
-    source = registry.load(name).known_answers(folder / name)
+    source = registry.load_benchmark(name).known_answers(folder / name)
     assert source is not None
     with LocalEndpoint(playing(source, RULES["right"])) as endpoint:
         done = agreement(name, endpoint.url, **{settings.DATA: str(folder)})
@@ -228,7 +228,7 @@ def test_a_judge_on_real_data(name: str) -> None:
 
 def test_without_data_the_packaged_sample_is_used(sample_root: Path, tmp_path: Path) -> None:
     env = {settings.DATA: str(tmp_path), settings.CACHE: str(sample_root.parent)}
-    source = registry.load("cvrr_es").known_answers(sample_root / "cvrr_es")
+    source = registry.load_benchmark("cvrr_es").known_answers(sample_root / "cvrr_es")
     assert source is not None
     # Annotations alone hold no verdicts.
     (tmp_path / "cvrr_es" / "partial_actions").mkdir(parents=True)

@@ -20,13 +20,13 @@ from tests.checks import table
 
 def criteria() -> dict[str, Criterion]:
     """All criteria with a packaged prompt: of judges, and of models that write data."""
-    found = [one for name in registry.NAMES for one in registry.load(name).criteria()]
+    found = [one for name in registry.NAMES for one in registry.load_benchmark(name).criteria()]
     found += [
         *baselines.criteria(JUDGED_BASELINES).values(),
         reference.reference_criterion(),
     ]
     for name, own in (("build", haven_steps.STEPS), ("facts", facts_steps.STEPS)):
-        found += [step.criterion(writer.load(name, own)) for step in own]
+        found += [step.criterion(writer.load_step_prompt(name, own)) for step in own]
     return {f"{one.name} {hash((one.system, one.template)):x}": one for one in found}
 
 

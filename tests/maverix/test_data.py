@@ -75,7 +75,7 @@ def test_duration_and_end_follow_from_the_video(
 
 def stopped(task: str = "maverix_s") -> str:
     with pytest.raises(DataError) as error:
-        prepare.load(BENCHMARK, [task])
+        prepare.load_data(BENCHMARK, [task])
     return str(error.value)
 
 

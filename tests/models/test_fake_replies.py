@@ -101,7 +101,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.asking import VerdictSource
 
-    benchmark, played = registry.load(name), sample.module(name).PLAYED
+    benchmark, played = registry.load_benchmark(name), sample.module(name).PLAYED
     tasks = [task for task in played.oracle if task in benchmark.tasks]
     key = fake_replies.load_key(write_key(tmp_path / "key.json", tasks))
     spec = benchmark.criteria() and prepare.judge_config(benchmark)
@@ -164,7 +164,7 @@ def test_fingerprints_and_files(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("on_sample_alone")
 def test_the_witness_knows_what_reached_it() -> None:
     """Whatever the mode hands over decides is right, chat and simple; the rest is guessed."""
-    benchmark, decided = registry.load("maverix"), sample.module("maverix").DECIDED
+    benchmark, decided = registry.load_benchmark("maverix"), sample.module("maverix").DECIDED
     for task, sure in decided.items():
         made, right = benchmark.tasks[task], []
         for doc in prepare.docs(benchmark, task):

@@ -122,7 +122,7 @@ def test_what_a_user_says_stands_above_a_recipe(as_the_host_reads: Any) -> None:
 
 
 def test_the_data_of_plans_are_of_tasks_and_models_that_there_are() -> None:
-    tasks = {task for name in registry.NAMES for task in registry.load(name).tasks}
+    tasks = {task for name in registry.NAMES for task in registry.load_benchmark(name).tasks}
     assert set(recipes._stored("data")) <= tasks
     used = {one for _, recipe in ALL for one in recipe.checkpoint.split(",")}
     assert set(recipes._stored("models")) == used

@@ -39,7 +39,7 @@ def docs(task: str) -> list[Any]:
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        prepare.load(BENCHMARK, tasks)
+        prepare.load_data(BENCHMARK, tasks)
     return str(error.value)
 
 

@@ -34,8 +34,8 @@ def every_cell(board: Mapping[str, Any]) -> list[PrintedCell]:
 
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
-    stored = registry.load(name).board()
-    known, found = names_of(registry.load(name)), every_cell(stored)
+    stored = registry.load_benchmark(name).board()
+    known, found = names_of(registry.load_benchmark(name)), every_cell(stored)
     for cell in found:
         if isinstance(cell.ours, OurNumber):
             assert cell.ours.metric in known[cell.ours.task], cell
@@ -52,7 +52,7 @@ def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
 @pytest.mark.parametrize("name", ["maia", "maverix", "movierecapsqa", "cvrr_es"])
 def test_every_category_is_one_of_items(name: str) -> None:
     """Of the sample, which has all; HAVEN's figures are of all items."""
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     joined = {one.group: one.tasks for one in benchmark.joint_metrics}
     wanted: dict[str, set[tuple[str, str]]] = {}
     for cell in every_cell(benchmark.board()):
@@ -259,7 +259,7 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     (tmp_path / "1_samples_maverix_vs.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "1_results.json").write_text(json.dumps({"model_name": "gpt-4o"}), encoding="utf-8")
     found = compared_runs.read_sides([tmp_path])
-    made = board.leaderboards_of(registry.load("maverix"), {}, found)
+    made = board.leaderboards_of(registry.load_benchmark("maverix"), {}, found)
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]
     assert (line.name, line.beside) == ("gpt-4o (maverix_vs)", "GPT-4o")

@@ -231,7 +231,7 @@ def test_the_terminal_has_intervals_below_numbers(runs: list[Path], both: list[S
 
 # --- the same items, or none ---------------------------------------------------------------------
 
-PAIRS = registry.load("maia").tasks["maia_vsv"]
+PAIRS = registry.load_benchmark("maia").tasks["maia_vsv"]
 
 
 def asked(name: str, **changes: Any) -> Item:
@@ -378,7 +378,7 @@ def test_runs_of_a_checkpoint_that_saw_other_pixels(
 def test_tasks_of_different_data_or_settings_are_not_joined(tmp_path: Path) -> None:
     """Two runs of a model in one folder, one on other data: the same id may be two questions."""
     folder = made.saved_run(tmp_path / "m", "m", ["maia_vsv", "maia_oevqa"], made.right, "none")
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     tasks = [benchmark.tasks[name] for name in ("maia_vsv", "maia_oevqa")]
     (file,) = folder.glob("*_samples_maia_oevqa.jsonl")
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]

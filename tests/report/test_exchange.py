@@ -25,7 +25,8 @@ def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
     export.write(name, [], "eee", tmp_path)
     found = [json.loads(file.read_text("utf-8")) for file in tmp_path.glob(f"{name}/*.json")]
     assert sorted(len(one["evaluation_results"]) for one in found) == sorted(
-        len(one["evaluation_results"]) for one in records.published(registry.load(name)).values()
+        len(one["evaluation_results"])
+        for one in records.published(registry.load_benchmark(name)).values()
     )
     results = [one for record in found for one in record["evaluation_results"]]
     assert len(results) == len(list(figures.of_models(leaderboards.stored(name))))
@@ -50,7 +51,7 @@ def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
 def test_a_figure_keeps_its_digits(
     name: str, model: str, identity: str, printed: str, score: float
 ) -> None:
-    record = records.published(registry.load(name))[identity]
+    record = records.published(registry.load_benchmark(name))[identity]
     found = [one["score_details"] for one in record["evaluation_results"]]
     own = [one for one in found if one["details"]["place"].startswith(model)]
     assert {"score": score, "printed": printed} in [
@@ -60,7 +61,7 @@ def test_a_figure_keeps_its_digits(
 
 def test_a_judges_figures_are_the_judges() -> None:
     """Where a table's groups are judges, its rows are whose answers they judge."""
-    record = records.published(registry.load("cvrr_es"))["Collective thought"]
+    record = records.published(registry.load_benchmark("cvrr_es"))["Collective thought"]
     assert {one["evaluation_name"] for one in record["evaluation_results"]} == {
         "cvrr_es.cvrr_judge_collective"
     }
@@ -73,7 +74,7 @@ def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
     assert record["model_info"]["id"] == "org/m"
     assert record["evaluation_id"] == "maia/org/m/2026-01-01T00:00:00"
     (side,) = compared_runs.read_sides([told_run])
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     lines = compare.headlines(benchmark, records.own_tasks(benchmark, side), [side])
     assert {
         (one["evaluation_name"], one["metric_config"]["metric_id"], one["score_details"]["score"])
@@ -99,7 +100,7 @@ def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
 
 def test_every_number_of_the_hosts_table_has_a_scale() -> None:
     shown = set()
-    for benchmark in map(registry.load, registry.NAMES):
+    for benchmark in map(registry.load_benchmark, registry.NAMES):
         for task in benchmark.tasks.values():
             for metric in compare.shown(task):
                 shown.add(metric.name)
@@ -116,7 +117,7 @@ def test_the_hubs_own_reader_takes_it(told_run: Path, tmp_path: Path) -> None:
     text = (tmp_path / "m" / ".eval_results" / "maia.yaml").read_text(encoding="utf-8")
     entries = parse_eval_result_entries(yaml.safe_load(text))
     (side,) = compared_runs.read_sides([told_run])
-    record = records.of_run(registry.load("maia"), side)
+    record = records.of_run(registry.load_benchmark("maia"), side)
     wanted = {
         "maia_vsv": named(record, "pair_acc"),
         "maia_oevqa": named(record, "judge_acc"),
@@ -160,13 +161,15 @@ def test_facts_of_runs_that_differ_stand_side_by_side(told_run: Path, tmp_path: 
     own["data"]["hash"], own["videos"]["asked"] = "0123456789ac", 97
     results.write_text(json.dumps(content), encoding="utf-8")
     (side,) = compared_runs.read_sides([both])
-    joined = named(records.of_run(registry.load("maia"), side), "agg_acc")
+    joined = named(records.of_run(registry.load_benchmark("maia"), side), "agg_acc")
     assert facts(joined)["hash"] == f"{RELEASE}, 0123456789ac"
     assert facts(joined)["videos"] == "97 of 100"
     del content["lmms_eval_tasks"]
     results.write_text(json.dumps(content), encoding="utf-8")
     (side,) = compared_runs.read_sides([both])
-    assert facts(named(records.of_run(registry.load("maia"), side), "agg_acc"))["hash"] == ""
+    assert (
+        facts(named(records.of_run(registry.load_benchmark("maia"), side), "agg_acc"))["hash"] == ""
+    )
 
 
 def test_a_run_without_our_hook_is_a_record(told_run: Path, tmp_path: Path) -> None:

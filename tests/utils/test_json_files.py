@@ -41,7 +41,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "1_samples_t.jsonl": saved_runs.read_saved_run,
     "talk.srt": subtitles.read_cues,
     "video_1.h5": lambda file: record.read_arrays(file, ["video_1"]),
-    "maia/judge.yml": lambda file: prompts.load("maia", "judge", {}, file.parents[1]),
+    "maia/judge.yml": lambda file: prompts.load_prompt("maia", "judge", {}, file.parents[1]),
 }
 
 

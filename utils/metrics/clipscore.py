@@ -183,7 +183,7 @@ def _load(_: str, folder: Path) -> _ClipEncoder:
 
     tokenizer = local_models.tokenizer_of(folder)
     processor = CLIPImageProcessor.from_pretrained(folder, local_files_only=True)
-    model = local_models.load(CLIPModel, folder)
+    model = local_models.load_local_model(CLIPModel, folder)
     positions = model.config.text_config.max_position_embeddings
     most = local_models.least(positions, tokenizer.model_max_length)
     return _ClipEncoder(folder, model, tokenizer, processor, most)

@@ -122,7 +122,9 @@ def check(setting: str, model: str | None, kind: str, like: str) -> None:
         )
 
 
-def load(auto: type[AutoModel], folder: Path, *, optional: str | None = None) -> PreTrainedModel:
+def load_local_model(
+    auto: type[AutoModel], folder: Path, *, optional: str | None = None
+) -> PreTrainedModel:
     """A model in single precision, ready to be evaluated.
 
     Args:

@@ -188,7 +188,7 @@ def _load_encoder(name: str, folder: Path) -> _TextEncoder:
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
-    model = local_models.load(AutoModel, folder, optional="pooler")
+    model = local_models.load_local_model(AutoModel, folder, optional="pooler")
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     positions = getattr(model.config, "max_position_embeddings", None) or 0
@@ -313,7 +313,7 @@ def _load_scorer(_: str, folder: Path) -> _Scorer:
     from transformers import AutoModelForSeq2SeqLM
 
     tokenizer = local_models.tokenizer_of(folder)
-    model = local_models.load(AutoModelForSeq2SeqLM, folder)
+    model = local_models.load_local_model(AutoModelForSeq2SeqLM, folder)
 
     def most(side: str) -> int:
         """Tokens that one side can tell the positions of; T5 has no such limit."""

@@ -122,10 +122,10 @@ class Loaded(NamedTuple):
 
 def read_ratings(paths: Sequence[Path]) -> list[RatingRow]:
     """The rows of `load`."""
-    return load(paths).rows
+    return load_ratings(paths).rows
 
 
-def load(paths: Sequence[Path]) -> Loaded:
+def load_ratings(paths: Sequence[Path]) -> Loaded:
     """The ratings in files and folders; in folders all *.jsonl, of saved samples our judges'.
 
     Raises:

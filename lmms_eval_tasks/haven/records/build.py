@@ -84,7 +84,7 @@ def build(
     Raises:
         TasksError: the model cannot be used, or nothing be written.
     """
-    given = writer.load("build", steps.STEPS)
+    given = writer.load_step_prompt("build", steps.STEPS)
     done = [Written(name, job.video, {}) for name, job in jobs.items()]
     if config is not None:
         writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
@@ -121,7 +121,7 @@ def estimate(jobs: Mapping[str, Job], config: JudgeConfig) -> tuple[Table, list[
     """What the texts of the videos need of a model, and how the numbers came about."""
     from lmms_eval_tasks.judges.prices import image_tokens
 
-    given = writer.load("build", steps.STEPS)
+    given = writer.load_step_prompt("build", steps.STEPS)
     todo = jobs.values()
     size = max(image_tokens(job.frames.width, job.frames.height) for job in todo)
     units = [steps.unit(given, job.video, job.frames.images) for job in todo]

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import ratings
-from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, load, read_ratings
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, load_ratings, read_ratings
 from lmms_eval_tasks.errors import DataError
 from tests.checks import refused
 from tests.cvrr_es.scored import PART, rated, rated_doc, row, write_ratings
@@ -102,7 +102,7 @@ def test_rows_of_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(DataError, match="1 ratings cannot be used"):
         read_ratings([first, second])
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    found = load([tmp_path])
+    found = load_ratings([tmp_path])
     assert found.problems == {
         f"{second}, line 1": f"another rating of C's answer to {PART}/001 by J (first) is at "
         f"{first}, line 1: none of them is kept"
