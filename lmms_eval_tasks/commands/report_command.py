@@ -54,7 +54,10 @@ def report_command(
         return
     if form == "text" and output is None:
         found = compared_runs.read_sides(runs)
-        show(table_console(), [*exports.tables(list(exports.rows(found))), *exports.notes(found)])
+        show(
+            table_console(),
+            [*exports.tables(list(exports.rows(found))), *exports.condition_notes(found)],
+        )
         return
     if form not in ("text", "json"):
         extras.require("report", f"--format {form}")
@@ -63,6 +66,6 @@ def report_command(
     if form == "html":
         text = run_page.html(found, media, page)
     else:
-        text = exports.FORMS[form](list(exports.rows(found)), exports.notes(found))
+        text = exports.FORMS[form](list(exports.rows(found)), exports.condition_notes(found))
     write_text(page, text)
     print(f"{page}: {', '.join(side.label for side in found)}")

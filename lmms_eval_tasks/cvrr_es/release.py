@@ -182,6 +182,6 @@ def sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
     return [Source(tasks=names, windows=windows)]
 
 
-def notes(release: CvrrRelease) -> list[str]:
+def status_notes(release: CvrrRelease) -> list[str]:
     """Lines for `data status`: the dimensions that are not there."""
     return [f"{name}: not there" for name in DIMENSIONS if name not in release.annotations]

@@ -215,7 +215,7 @@ class CvrrEs(Benchmark):
     read = staticmethod(release.read_release)
     sources = staticmethod(release.sources)
     docs = staticmethod(data.docs)
-    data_notes = staticmethod(release.notes)
+    data_notes = staticmethod(release.status_notes)
 
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None

@@ -268,7 +268,7 @@ def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
 # --- for people and results ---------------------------------------------------------------------
 
 
-def notes(release: HavenRelease) -> list[str]:
+def status_notes(release: HavenRelease) -> list[str]:
     """Lines for `data status`: which videos a task leaves out, since their records lack a field."""
     gaps: dict[tuple[str, str], list[str]] = {}
     for record in release.records:

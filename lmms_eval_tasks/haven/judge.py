@@ -67,7 +67,7 @@ def geval_criterion() -> Criterion:
     )
 
 
-def notes(judge: JudgeConfig) -> dict[str, object]:
+def describe_rating(judge: JudgeConfig) -> dict[str, object]:
     """The way of rating for a run's results, as plain types, and what warns of it."""
     told: dict[str, object] = {GEVAL: geval.describe(judge)}
     if judge.provider != NONE:  # whose warning says that nothing is judged yet
@@ -82,7 +82,9 @@ LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta
 
 def doubts() -> list[str]:
     """Why a number is missing."""
-    return [one for one in provenance.notes("haven").values() if "not computed" in one]
+    return [
+        one for one in provenance.implementation_notes("haven").values() if "not computed" in one
+    ]
 
 
 def reference(item: KeptHaven) -> str:

@@ -335,8 +335,8 @@ class Haven(Benchmark):
     read = staticmethod(data.read_chosen_sources)
     sources = staticmethod(data.sources)
     docs = staticmethod(data.docs)
-    data_notes = staticmethod(data.notes)
-    describe_judge = staticmethod(judging.notes)
+    data_notes = staticmethod(data.status_notes)
+    describe_judge = staticmethod(judging.describe_rating)
     files = staticmethod(released.release_files)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -415,7 +415,10 @@ class Haven(Benchmark):
             }
         if any(TASKS[name].kind in SUMMARIES for name in ran.names):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
-            section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
+            section["implementations"] = {
+                "rouge": rouge,
+                **provenance.implementation_notes("haven"),
+            }
         doubts = [Condition(Kind.NOTE, line) for line in judging.doubts()]
         return section, [*conditions, *option_set(HAVEN), *doubts]
 

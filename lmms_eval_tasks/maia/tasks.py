@@ -361,7 +361,7 @@ class Maia(Benchmark):
             videos = [one for one in ran.loaded.release.videos if one.video in lost]
             section["questions_left_out"] = sum(len(one.questions) for one in videos)
             section["options"] = data.options()
-        how = text_metrics.IMPLEMENTATIONS | provenance.notes("maia")
+        how = text_metrics.IMPLEMENTATIONS | provenance.implementation_notes("maia")
         return {**section, "implementations": how}, conditions
 
 

@@ -239,7 +239,7 @@ def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:
 # --- the user's files ---------------------------------------------------------------------------
 
 
-def notes(release: MaverixRelease) -> list[str]:
+def status_notes(release: MaverixRelease) -> list[str]:
     """Lines for `data status`: the file's form, borrowed wordings, and missing subtitles."""
     lines = [RELEASED if release.released else OUR_SCHEMA, *release.notes]
     if borrowed := release.borrowed:

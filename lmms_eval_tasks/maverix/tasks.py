@@ -351,7 +351,7 @@ class Maverix(Benchmark):
     read = staticmethod(files.read_release)
     sources = staticmethod(data.sources)
     docs = staticmethod(data.docs)
-    data_notes = staticmethod(data.notes)
+    data_notes = staticmethod(data.status_notes)
     judge_prompt = staticmethod(judging.prompt)
 
     def load(

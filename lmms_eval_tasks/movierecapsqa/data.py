@@ -242,7 +242,7 @@ def cut(doc: Doc) -> MediaJob | None:
 # --- the user's data ------------------------------------------------------------------------------
 
 
-def notes(release: MovieRelease) -> list[str]:
+def status_notes(release: MovieRelease) -> list[str]:
     """Lines for `data status`: what to fetch, and that dialogue needs no video."""
     lines = []
     if release.is_tables:

@@ -182,7 +182,7 @@ class MovieRecapsQA(Benchmark):
     complaints = staticmethod(data.complaints)
     docs = staticmethod(data.docs)
     media_job = staticmethod(data.cut)
-    data_notes = staticmethod(data.notes)
+    data_notes = staticmethod(data.status_notes)
     judge_prompt = staticmethod(judging.load_judge_prompts)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
@@ -251,7 +251,11 @@ class MovieRecapsQA(Benchmark):
 
         if (made := provenance.known("baselines", look, conditions)) is not None:
             rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words
-            section["baselines"] = {**made, "rouge_l": rouge, **provenance.notes(self.name)}
+            section["baselines"] = {
+                **made,
+                "rouge_l": rouge,
+                **provenance.implementation_notes(self.name),
+            }
         return section, conditions
 
     def upgrade_items(self, items: Items, *, judged: bool) -> Items:

@@ -42,7 +42,7 @@ def details(task: Task, items: Items) -> JsonObject:
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
     notes: list[readings.Note] = []
     with aggregate.never_raises("how replies were read"):
-        notes = readings.notes(task, ordered)
+        notes = readings.reply_notes(task, ordered)
     quantities = (of_task(task, one) for one in task.metrics if one.has_interval)
     return {
         "items": len(ordered),

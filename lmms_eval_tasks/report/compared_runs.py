@@ -117,7 +117,7 @@ class Side:
         if waiting:
             told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
             found.append(Condition(Kind.UNJUDGED, told, (name,)))
-        for note in readings.notes(task, items):
+        for note in readings.reply_notes(task, items):
             found.append(Condition(Kind.READING, f"{name}: {note.text}", (name,)))
         return record([*found, *aggregation.few_videos(task, items)])
 

@@ -63,7 +63,7 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
                 yield row
 
 
-def notes(sides: Sequence[Side]) -> list[str]:
+def condition_notes(sides: Sequence[Side]) -> list[str]:
     """The conditions of the numbers in lines, of several sides each with the side's label."""
     found = dict.fromkeys(
         f"{label}: {line}" if len(sides) > 1 else line

@@ -24,7 +24,7 @@ def note(benchmark: str, metric: str, told: str) -> None:
     context.current().own(_Notes).setdefault(benchmark, {})[metric] = told
 
 
-def notes(benchmark: str) -> dict[str, str]:
+def implementation_notes(benchmark: str) -> dict[str, str]:
     """The notes of this run on a benchmark so far, by metric."""
     return dict(context.current().own(_Notes).get(benchmark, {}))
 

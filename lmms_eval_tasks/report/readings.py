@@ -35,7 +35,7 @@ class Note(NamedTuple):
     text: str  # safe to print: on one line, without control characters
 
 
-def notes(task: Task, items: Items) -> list[Note]:
+def reply_notes(task: Task, items: Items) -> list[Note]:
     """The lines on a task's replies, the heaviest first; none where nothing is odd."""
     ordered = sorted(items, key=lambda item: str(item["id"]))
     judged = judged_alike(task, ordered)

@@ -76,12 +76,12 @@ def test_clipscore_of_items(clip: list[tuple[Any, ...]]) -> None:
     assert found["clipscore"] == pytest.approx(0.5 / 4)
     assert found["clipscore_valid"] == 0.5
     assert clip[0] == (["In short: thing."], [("tvsum/video_2", 1), ("tvsum/video_2", 2)])
-    assert provenance.notes("haven")["clipscore"] == "CLIP by hand"
+    assert provenance.implementation_notes("haven")["clipscore"] == "CLIP by hand"
     # Failed replies need no picture: 0, and nothing is lost.
     found = numbers("haven_v2vt", [joint(9, ""), joint(3, FAILED)])
     assert found["clipscore"] == 0.0
     assert found["clipscore_valid"] == 0.0  # of the empty reply
-    assert "clipscore_lost" not in provenance.notes("haven")
+    assert "clipscore_lost" not in provenance.implementation_notes("haven")
 
 
 def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
@@ -92,11 +92,11 @@ def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
     assert found["clipscore_ovp"] == 0.5
     lost = ("clipscore", "clipscore_valid", "clipscore_tvsum", "clipscore_sources")
     assert {found[name] for name in lost} == {None}
-    assert provenance.notes("haven")["clipscore"] == "CLIP by hand"
-    assert provenance.notes("haven")["clipscore_lost"] == (
+    assert provenance.implementation_notes("haven")["clipscore"] == "CLIP by hand"
+    assert provenance.implementation_notes("haven")["clipscore_lost"] == (
         "CLIPScore not computed: 1 without pictures of theirs, as: tvsum/video_9: gone"
     )
-    assert provenance.notes("haven")["clipscore_lost"] in texts.doubts()
+    assert provenance.implementation_notes("haven")["clipscore_lost"] in texts.doubts()
 
 
 def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,7 +319,7 @@ def test_runs_on_other_data(runs: list[Path], tmp_path: Path) -> None:
     assert [one.text for one in own if one.kind is Kind.OTHER_ITEMS] == [told]
     (acc, *_) = compare.headlines(benchmark, [task], both)
     assert acc.differences["two"].value.n == count - 3
-    assert any(told in line for line in exports.notes(both))
+    assert any(told in line for line in exports.condition_notes(both))
     first, second = compare.rows_of(task, both)
     assert len(first.keys() & second.keys()) == count - 3
     assert {name for name in second if name.endswith(" (two)")} == second.keys() - first.keys()

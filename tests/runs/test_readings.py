@@ -46,7 +46,7 @@ def pairs(*counted: tuple[int, Item]) -> list[Item]:
 
 def told(items: Sequence[Item], task: str = "maia_vsv") -> list[str]:
     own = registry.of(task).tasks[task]
-    return [note.text for note in readings.notes(own, items)]
+    return [note.text for note in readings.reply_notes(own, items)]
 
 
 RIGHT, WRONG = pair(0, "A", "A"), pair(0, "B", "B")
@@ -145,7 +145,7 @@ def test_what_differs_by_its_formula_is_no_reading() -> None:
         for name, value in (("kappa", 0.5), ("kappa_authors", 0.8))
     ]
     task = replace(PAIRS, metrics=found)
-    assert readings.notes(task, pairs((4, RIGHT))) == []
+    assert readings.reply_notes(task, pairs((4, RIGHT))) == []
 
 
 # --- a judge that always says the same ------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_lines_are_safe_to_print(reply: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(reasoning, "unknown_mark", lambda text: text[:40])
     odd = pair(0, reply, right_authors=1)
     items = [{**odd, "id": f"v\x1b[1m{number}/x"} for number in range(3)]
-    found = readings.notes(PAIRS, items)
+    found = readings.reply_notes(PAIRS, items)
     assert len(found) == 2 + bool(reply)
     for note in found:
         assert visible(note.text) == note.text
@@ -266,7 +266,7 @@ def test_lines_are_safe_to_print(reply: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_mistake_of_ours_loses_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "notes", lambda *_: 1 / 0)
+    monkeypatch.setattr(readings, "reply_notes", lambda *_: 1 / 0)
     found = aggregation.details(PAIRS, pairs((2, RIGHT)))
     assert (found["items"], "reading" in found) == (2, False)
 

@@ -176,7 +176,7 @@ def load_ratings(paths: Sequence[Path]) -> Loaded:
     return Loaded(rows, problems, runs)
 
 
-def notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[str]:
+def rating_notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[str]:
     """What to know of ratings that can be used: a line each."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}

@@ -154,5 +154,5 @@ def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow
     if fewest > 1 and (told := stats.few(fewest)):
         yield told
     compared = [row for row in rows if Rater(row.judge, row.round) not in referees]
-    yield from ratings.notes(compared, made.items)
-    yield from (f"reference: {line}" for line in ratings.notes(reference, made.items))
+    yield from ratings.rating_notes(compared, made.items)
+    yield from (f"reference: {line}" for line in ratings.rating_notes(reference, made.items))

@@ -126,4 +126,4 @@ def test_odd_judges_are_no_errors() -> None:
         (part, ["J (first): rated 2 of 5 answers (1 parse_failure, 2 without a row)"]),
     ):
         items = [AnswerKey(f"{PART}/{n:03d}", "C") for n in range(1, 6)]
-        assert [*ratings.notes(rows, items)] == told
+        assert [*ratings.rating_notes(rows, items)] == told
