@@ -197,7 +197,7 @@ def start(config: JudgeConfig, criteria: Iterable[Criterion], prompt: str) -> No
     notify(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
 
 
-def write(
+def run_units(
     units: Mapping[str, Unit[T_co]],
     config: JudgeConfig,
     task: str,

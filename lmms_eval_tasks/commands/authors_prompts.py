@@ -42,7 +42,7 @@ _JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
 _JINJA_BLOCK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?|\{#.*?#\}", re.DOTALL)
 
 
-def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
+def write_prompts(benchmark: str, clone: Path, folder: Path) -> list[str]:
     """Write `folder/<benchmark>/*.yml` for `--prompts folder`.
 
     Args:

@@ -175,7 +175,7 @@ def import_prompts(
     """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
     from lmms_eval_tasks.commands import authors_prompts
 
-    for line in authors_prompts.write(registry.named(benchmark).name, clone, to):
+    for line in authors_prompts.write_prompts(registry.named(benchmark).name, clone, to):
         print(line)
 
 

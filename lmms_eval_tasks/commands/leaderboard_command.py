@@ -68,7 +68,7 @@ def _add(benchmark: str) -> None:
         elif form in ("eee", "hf"):
             from lmms_eval_tasks.report.exchange import export
 
-            export.write(benchmark, runs or [], form, output or Path(form), force=force)
+            export.export_runs(benchmark, runs or [], form, output or Path(form), force=force)
         else:
             from lmms_eval_tasks.report import board
 

@@ -49,7 +49,7 @@ def report_command(
     if form == "inspect":
         inspect_logs.check()
         check_folder(page, "--output")
-        logs = inspect_logs.write(compared_runs.read_sides(runs), page)
+        logs = inspect_logs.write_logs(compared_runs.read_sides(runs), page)
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
         return
     if form == "text" and output is None:

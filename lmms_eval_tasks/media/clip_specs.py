@@ -102,7 +102,7 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
+def write_clip(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
     """Write the recipe's result to `out` and an ending, and describe it (fields of ClipFile).
 
     Black is painted over the frames of the uniform recipe, so that both have the same times.

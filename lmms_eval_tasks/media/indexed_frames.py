@@ -103,7 +103,7 @@ def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, object]:
+def write_frames(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, object]:
     """Write the frames at `indices` to the archive `out`.zip.
 
     Raises:

@@ -74,7 +74,7 @@ def build(root: Path) -> Path:
 def _put(folder: Path) -> None:
     """Make a benchmark's sample; somebody's that cannot be made costs nothing else."""
     try:
-        put_folder(folder, functools.partial(write, folder.name))
+        put_folder(folder, functools.partial(write_sample, folder.name))
     except registry.ERRORS as error:
         if registry.is_ours(folder.name):
             raise
@@ -115,7 +115,7 @@ def version(name: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def write(name: str, folder: Path) -> None:
+def write_sample(name: str, folder: Path) -> None:
     """Write a benchmark's sample into an existing empty folder, its videos side by side."""
     made = module(name)
     videos, files = made.videos(), made.files()

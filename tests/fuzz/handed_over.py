@@ -217,7 +217,7 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
     shutil.copyfile(sample / "maia" / "videos" / "1.mp4", video)
     yield Handed("video", video.parent, partial(_clip, video), media=True)
     clone = authors.build(folder / "clone", authors.MAIA)
-    write = partial(authors_prompts.write, "maia", clone, folder / "written")
+    write = partial(authors_prompts.write_prompts, "maia", clone, folder / "written")
     yield Handed("authors' code", clone, write)
 
 

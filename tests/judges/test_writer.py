@@ -45,7 +45,7 @@ def test_a_run_and_its_estimate() -> None:
 
         def made(*given: tuple[str, ...]) -> Any:
             units = {" ".join(texts): unit(*texts) for texts in given}
-            return writer.write(units, config, "task", lambda one: seen.append(one.unit))
+            return writer.run_units(units, config, "task", lambda one: seen.append(one.unit))
 
         good, lacks, ends = made(("a", "b"), ("a", "bad one"), ("c", "bad"))
         assert (good.made, good.failures) == (["yes", "yes", "yes"], {})
@@ -69,6 +69,6 @@ def test_a_run_and_its_estimate() -> None:
 def test_a_unit_without_what_it_needs_ends() -> None:
     with LocalEndpoint(lambda _: "no") as endpoint, run.use(run.JudgeSession(JudgeLimits())):
         config = writer.writer(f"m@{endpoint.url}", {}, "--model", "a model writes")
-        (done,) = writer.write({"u": unit("a")}, config, "task")
+        (done,) = writer.run_units({"u": unit("a")}, config, "task")
         assert done.made is None
         assert set(done.failures) == {"first", "then"}

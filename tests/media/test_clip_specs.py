@@ -131,7 +131,7 @@ def test_large_clips_are_near_lossless(tmp_path, monkeypatch):
     monkeypatch.setattr(clip_specs, "_LOSSLESS", 0)
     for name in ("b-frames.mp4", "odd size 444.mp4"):
         source = files.write_video(tmp_path / name, 9, **files.SOURCES[name])
-        clip_specs.write(str(source), str(tmp_path / "clip"), vars(UNIFORM))
+        clip_specs.write_clip(str(source), str(tmp_path / "clip"), vars(UNIFORM))
         (read, times), (wanted, shown) = map(files.pyav_frames, (tmp_path / "clip.mp4", source))
         assert 46 < files.psnr(read, wanted) < 100
         assert times == pytest.approx(shown, abs=1e-3)

@@ -199,7 +199,7 @@ def test_the_authors_own_texts_are_whole_requests(
         (clone / "eval" / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
     code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
     (clone / "eval" / "evaluator.py").write_text(code)
-    authors_prompts.write("movierecapsqa", clone, own)
+    authors_prompts.write_prompts("movierecapsqa", clone, own)
     monkeypatch.setenv(settings.PROMPTS, str(own))
     prompts.forget()
     claims = judge.claims_criterion()

@@ -22,7 +22,7 @@ from tests.report.test_run_page import MARKUP
 
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
-    export.write(name, [], "eee", tmp_path)
+    export.export_runs(name, [], "eee", tmp_path)
     found = [json.loads(file.read_text("utf-8")) for file in tmp_path.glob(f"{name}/*.json")]
     assert sorted(len(one["evaluation_results"]) for one in found) == sorted(
         len(one["evaluation_results"])
@@ -68,7 +68,7 @@ def test_a_judges_figures_are_the_judges() -> None:
 
 
 def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
-    export.write("maia", [told_run], "eee", tmp_path)
+    export.export_runs("maia", [told_run], "eee", tmp_path)
     record = json.loads((tmp_path / "maia" / "m.json").read_text(encoding="utf-8"))
     assert wrong_in(record) == []
     assert record["model_info"]["id"] == "org/m"
@@ -113,7 +113,7 @@ def test_every_number_of_the_hosts_table_has_a_scale() -> None:
 def test_the_hubs_own_reader_takes_it(told_run: Path, tmp_path: Path) -> None:
     from huggingface_hub import parse_eval_result_entries
 
-    export.write("maia", [told_run], "hf", tmp_path)
+    export.export_runs("maia", [told_run], "hf", tmp_path)
     text = (tmp_path / "m" / ".eval_results" / "maia.yaml").read_text(encoding="utf-8")
     entries = parse_eval_result_entries(yaml.safe_load(text))
     (side,) = compared_runs.read_sides([told_run])
@@ -140,7 +140,7 @@ def test_a_hostile_name_is_data(name: str, told_run: Path, tmp_path: Path) -> No
     results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": name}
     file.write_text(json.dumps(results), encoding="utf-8")
     for form in ("eee", "hf"):
-        export.write("maia", [folder], form, tmp_path / "out")
+        export.export_runs("maia", [folder], form, tmp_path / "out")
     written = [one for one in (tmp_path / "out").rglob("*") if one.is_file()]
     assert len(written) == 2
     assert all(re.fullmatch(r"[\w.-]+", part) for one in written for part in one.parts[-3:])
@@ -175,14 +175,14 @@ def test_facts_of_runs_that_differ_stand_side_by_side(told_run: Path, tmp_path: 
 def test_a_run_without_our_hook_is_a_record(told_run: Path, tmp_path: Path) -> None:
     bare = shutil.copytree(told_run, tmp_path / "bare")
     next(bare.glob("*_results.json")).unlink()
-    export.write("maia", [bare], "eee", tmp_path)
+    export.export_runs("maia", [bare], "eee", tmp_path)
     (file,) = tmp_path.glob("maia/*.json")
     assert wrong_in(json.loads(file.read_text(encoding="utf-8"))) == []
 
 
 def test_two_of_one_name_are_two_files(told_run: Path, tmp_path: Path) -> None:
     again = shutil.copytree(told_run, tmp_path / "again")
-    export.write("maia", [told_run, again], "eee", tmp_path / "out")
+    export.export_runs("maia", [told_run, again], "eee", tmp_path / "out")
     assert len(list(tmp_path.glob("out/maia/*.json"))) == 2
 
 
@@ -198,5 +198,5 @@ def test_nothing_to_write(
     runs: list[str], form: str, words: str, told_run: Path, tmp_path: Path
 ) -> None:
     paths = [told_run if one == "run" else tmp_path / one for one in runs]
-    refused(TasksError, words, export.write, "haven", paths, form, tmp_path / "out")
+    refused(TasksError, words, export.export_runs, "haven", paths, form, tmp_path / "out")
     assert not (tmp_path / "out").exists()

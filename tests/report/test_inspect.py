@@ -93,7 +93,7 @@ def test_an_invalid_run_is_an_error(run: Path, tmp_path: Path) -> None:
     invalid = Condition(Kind.INVALID, "too few answered", ("maia_vsv",))
     told = {"maia": {"conditions": as_dicts([invalid])}}
     side.runs["maia_vsv"].results.update(lmms_eval_tasks=told)
-    files = inspect_logs.write([side], tmp_path)
+    files = inspect_logs.write_logs([side], tmp_path)
     heads = [log.read_eval_log(str(file), header_only=True) for file in files]
     found = {one.eval.task: one.status for one in heads}
     assert [name for name, status in found.items() if status == "error"] == ["maia_vsv"]

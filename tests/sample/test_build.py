@@ -35,7 +35,7 @@ def writes(monkeypatch) -> list[Path]:
         (folder / "data.json").write_text("[]")
         (folder / sample.VERSION).write_text(sample.version(name))
 
-    monkeypatch.setattr(sample, "write", write)
+    monkeypatch.setattr(sample, "write_sample", write)
     return done
 
 
@@ -79,7 +79,7 @@ def test_a_failed_build_keeps_the_old_one_and_clears_up(copy, monkeypatch):
         (folder / "data.json").write_text("half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sample, "write", fail)
+    monkeypatch.setattr(sample, "write_sample", fail)
     monkeypatch.setattr(sample, "version", lambda name: "newer")
     (copy / ".maia-killed" / "new").mkdir(parents=True)  # by a build that was killed
     before = (copy / "maia" / "data.json").read_bytes()

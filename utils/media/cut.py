@@ -65,7 +65,7 @@ class SegmentFacts(TypedDict):
     n_frames: int
 
 
-def write(
+def write_window(
     source: str, out: str, start: str, end: str | None, *, sound: bool = True
 ) -> dict[str, object]:
     """Write a window's files: `out`.mp4 (muted), .wav and .av.mp4 if there is sound.

@@ -89,7 +89,7 @@ def build(
     if config is not None:
         writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
         units = {n: steps.unit(given, job.video, job.frames.images) for n, job in jobs.items()}
-        done = writer.write(units, config, "haven build")
+        done = writer.run_units(units, config, "haven build")
     by = [{"model": config.label, "prompt": given.hash}] if config is not None else []
     told: list[str] = []
     content: dict[str, Any] = {}

@@ -92,7 +92,7 @@ def build(planned: FactsPlan) -> list[Written[BuiltEntry]]:
         notify(f"{done.unit}: {counts or 'failed'}")
 
     units = {one.id: steps.unit(given, one) for one in todo}
-    written = writer.write(units, config, "movierecapsqa facts", each)
+    written = writer.run_units(units, config, "movierecapsqa facts", each)
     there = planned.present()  # again: another recap may have been added meanwhile
     made = {one.unit: one.made for one in written if one.made is not None}
     own = {

@@ -26,7 +26,9 @@ from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
 
-def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bool = False) -> None:
+def export_runs(
+    name: str, runs: Sequence[Path], form: str, output: Path, *, force: bool = False
+) -> None:
     """Write results below a folder, one file for each model; earlier files there are replaced.
 
     Args:

@@ -45,7 +45,7 @@ def check() -> None:
     extras.require("inspect", "--format inspect")
 
 
-def write(sides: Sequence[Side], folder: Path) -> list[Path]:
+def write_logs(sides: Sequence[Side], folder: Path) -> list[Path]:
     """A log for each task of each side; the same runs give the same names again.
 
     Raises:
