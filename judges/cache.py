@@ -367,7 +367,7 @@ def _is_ours(file: sqlite3.Connection) -> bool:
     return {(kind, name, " ".join((sql or "").split())) for kind, name, sql in found} == own
 
 
-def lines(path: Path) -> Iterator[JsonObject]:
+def cached_replies(path: Path) -> Iterator[JsonObject]:
     """All replies of a file in the order of keys.
 
     A line has `key`, `reply`, `request` (images as `sha256:...`), `criterion`, `judge`, `task`,

@@ -221,7 +221,7 @@ def price(amount: float | None) -> str:
     return "unknown price" if amount is None else dollars(amount)
 
 
-def lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
+def usage_lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
     """Return the lines after a run: one for each task and judge, and their total if several.
 
     A judge whose replies name more than one model has them in its lines: it changed in the run.
@@ -251,7 +251,7 @@ def of_results(results: Mapping[str, Json], *, by_task: bool = True) -> list[str
         return []
     ledger = Ledger()
     ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
-    return lines(ledger.rows(), work["prices"])
+    return usage_lines(ledger.rows(), work["prices"])
 
 
 def departures(found: Iterable[Sequence[str]]) -> list[str]:

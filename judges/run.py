@@ -31,7 +31,7 @@ from lmms_eval_tasks.judges.limits import (
 from lmms_eval_tasks.judges.prices import PriceList, load_prices
 from lmms_eval_tasks.judges.providers.endpoint import Endpoint, room
 from lmms_eval_tasks.judges.providers.exchange import Provider
-from lmms_eval_tasks.judges.report import Ledger, Progress, departures, lines, task
+from lmms_eval_tasks.judges.report import Ledger, Progress, departures, task, usage_lines
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
@@ -201,7 +201,7 @@ class JudgeSession:
     def told(self) -> list[str]:
         """Return lines on what its judges did and cost, and on endpoints that were given up."""
         departed = departures(self.departed())
-        return [*lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
+        return [*usage_lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
 
     def departed(self) -> list[tuple[str, str, str]]:
         """Return what endpoints made of parameters: judge, "ignored" or "left out", parameter."""

@@ -241,7 +241,7 @@ def _drive(
         return Written(name, getattr(done, "value", None), failures)
 
 
-def lines(written: Iterable[Written[object]]) -> Iterator[str]:
+def outcome_lines(written: Iterable[Written[object]]) -> Iterator[str]:
     """Return lines after a run: failures by unit, what helps, and what it took."""
     failed = [one for one in written if one.failures]
     for one in failed:

@@ -122,7 +122,7 @@ def limits(found: Iterable[Condition]) -> list[str]:
     return [one.line for one in found if one.is_limit]
 
 
-def lines(found: Iterable[Condition]) -> list[str]:
+def condition_lines(found: Iterable[Condition]) -> list[str]:
     """All lines, facts too."""
     return [one.line for one in found]
 
@@ -146,7 +146,7 @@ def as_columns(found: Sequence[Condition]) -> dict[str, object]:
         "valid": is_valid(found),
         "judge": first(Kind.JUDGE, Kind.OTHER_JUDGE),
         "limit": first(Kind.SAMPLE, Kind.PART),
-        "conditions": lines(found),
+        "conditions": condition_lines(found),
     }
 
 

@@ -107,7 +107,7 @@ def text_of(content: bytes) -> str:
         raise ValueError(f"not UTF-8 text {place}: save it as UTF-8") from None
 
 
-def lines(file: Path) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file of any size with their numbers, from 1, read one after the other.
 
     Raises:

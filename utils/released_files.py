@@ -104,7 +104,7 @@ def read_json(file: Path) -> Any:
 
 def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
     """The lines of a JSON lines file: number, from 1, and content; blank ones are skipped."""
-    for number, line in json_files.lines(file):
+    for number, line in json_files.numbered_lines(file):
         if line.strip():
             try:
                 yield number, json_files.parsed(line)

@@ -30,7 +30,7 @@ class Lines:
 
     def __iter__(self) -> Iterator[JsonObject]:
         """One sample after another; a DataError names a line that is not of the host's form."""
-        for number, line in json_files.lines(self.file):
+        for number, line in json_files.numbered_lines(self.file):
             try:
                 sample = json_files.parsed(line)
             except ValueError as error:

@@ -70,7 +70,7 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
         named = model_class.named(run)
     model = partial(model_class.examined, run) if run["model"] else None
     with machine.usable_cache(), context.begun(named):
-        sent = uploads.lines if run["model"] else None
+        sent = uploads.upload_lines if run["model"] else None
         if settings.is_sample():
             yield from carried_out(
                 [DoctorCheck("packaged sample", _sample, f"{settings.CACHE}=DIR")]

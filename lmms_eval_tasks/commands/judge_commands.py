@@ -73,7 +73,7 @@ def export(
     ] = None,
 ) -> None:
     """Write all replies as JSON lines: request, reply, judge, task, time."""
-    from lmms_eval_tasks.judges.cache import lines
+    from lmms_eval_tasks.judges.cache import cached_replies
 
     folder = _folder(cache)
     files = sorted(folder.glob("*.sqlite3"))
@@ -82,7 +82,7 @@ def export(
     try:
         with out.open("w", encoding="utf-8") if out else nullcontext(sys.stdout) as stream:
             for file in files:
-                for line in lines(file):
+                for line in cached_replies(file):
                     print(json.dumps(line), file=stream)
     except OSError as error:
         raise JudgeError(f"{out}: cannot be written ({error.strerror})") from None

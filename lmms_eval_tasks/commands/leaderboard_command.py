@@ -64,7 +64,7 @@ def _add(benchmark: str) -> None:
         if plan or slurm:
             from lmms_eval_tasks.runs import reproduce
 
-            print("\n".join(reproduce.lines(benchmark, slurm=slurm, engine=engine)))
+            print("\n".join(reproduce.script_lines(benchmark, slurm=slurm, engine=engine)))
         elif form in ("eee", "hf"):
             from lmms_eval_tasks.report.exchange import export
 

@@ -91,10 +91,10 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
             asked += [(benchmark, found, name) for name in names]
         if model is not None:
             prepare.go_by_plan(model, [prepare.needs_of(*one) for one in asked])
-        return list(lines(asked, limit))
+        return list(upload_lines(asked, limit))
 
 
-def lines(
+def upload_lines(
     asked: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
 ) -> Iterator[str]:
     """Lines on what the running model, whose plan is made, uploads for these tasks."""

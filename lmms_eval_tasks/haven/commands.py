@@ -60,7 +60,7 @@ def build_command(
             print(*notes, sep="\n")
             return
         lines, written = build.build(jobs, out, config)
-        print(*lines, *writer.lines(written), sep="\n")
+        print(*lines, *writer.outcome_lines(written), sep="\n")
     made = release.read_release(out, HavenOptions(sources=(OWN,)))
     print(f"{out}: of the source own, videos that fit HAVEN's form: {len(made.records)}")
     for name, why in made.problems.items():

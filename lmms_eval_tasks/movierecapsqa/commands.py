@@ -51,7 +51,7 @@ def facts_command(
             print("\n".join(notes))
             return
         written = build.build(planned)
-        for line in writer.lines(written):
+        for line in writer.outcome_lines(written):
             print(line)
     if any(one.failures for one in written):
         raise typer.Exit(1)

@@ -20,7 +20,7 @@ from lmms_eval_tasks.tables.paper_tables import (
     p_text,
     signed,
 )
-from lmms_eval_tasks.utils.conditions import as_columns, concerning, lines
+from lmms_eval_tasks.utils.conditions import as_columns, concerning, condition_lines
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def condition_notes(sides: Sequence[Side]) -> list[str]:
         f"{label}: {line}" if len(sides) > 1 else line
         for _, tasks in tasks_of(sides)
         for label, own in compare.conditions(tasks, sides).items()
-        for line in lines(own)
+        for line in condition_lines(own)
     )
     return list(found)
 
@@ -127,7 +127,9 @@ class _Grid(NamedTuple):
     """Numbers by task and metric, with columns of each run: numbers, and differences."""
 
     headings: Sequence[str]
-    lines: Sequence[tuple[tuple[str, str], Sequence[str]]]  # task and metric, and the cells
+    condition_lines: Sequence[
+        tuple[tuple[str, str], Sequence[str]]
+    ]  # task and metric, and the cells
     first: str  # the side that others are compared with; "" if there is no difference
 
 

@@ -70,7 +70,7 @@ class Cost(NamedTuple):
         return f"{self.name}: {self.requests:,} requests, {tokens}, {where}{judge}{took}"
 
 
-def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
+def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
     """The commands of a benchmark's recipes with their estimates: a shell script, or a job array.
 
     Args:

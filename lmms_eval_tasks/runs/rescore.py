@@ -23,7 +23,7 @@ from lmms_eval_tasks.utils.conditions import (
     Kind,
     Record,
     concerning,
-    lines,
+    condition_lines,
     merged,
     record,
 )
@@ -125,7 +125,9 @@ class Rescored:
         told = list(self.notes)
         for model in dict.fromkeys(one.model for one in self.found):
             own = {n.name: n.conditions for n in self.found if n.model == model and not n.tasks}
-            told += [f"{model}: {one}" if self.several else one for one in lines(merged(own))]
+            told += [
+                f"{model}: {one}" if self.several else one for one in condition_lines(merged(own))
+            ]
         return list(dict.fromkeys(told))
 
 

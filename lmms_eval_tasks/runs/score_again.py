@@ -53,7 +53,7 @@ def score_again(
         TasksError: a judge that cannot be used, or no folder to write to.
         SystemExit: code 3 if more verdicts failed than the user allows.
     """
-    from lmms_eval_tasks.judges.report import departures, lines
+    from lmms_eval_tasks.judges.report import departures, usage_lines
     from lmms_eval_tasks.judges.verdict import NONE
 
     if output is not None:
@@ -107,7 +107,7 @@ def score_again(
         write_json(output, {**written, "usage": [asdict(row) for row in usage]})
     if save is not None:
         print(f"{save}: the run with its verdicts, to be read like any other")
-    for line in [*lines(usage, run.prices.origin), *run.stopped()]:
+    for line in [*usage_lines(usage, run.prices.origin), *run.stopped()]:
         print(line)
     invalid.stop(problems)
 

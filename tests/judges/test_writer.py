@@ -54,7 +54,7 @@ def test_a_run_and_its_estimate() -> None:
         assert "an empty text" in why
         assert sorted(seen) == ["a b", "a bad one", "c bad"]
         assert ends.failures.keys() == {"first"}
-        told, _, advice, summary = writer.lines([good, lacks, ends])
+        told, _, advice, summary = writer.outcome_lines([good, lacks, ends])
         assert told == f"failed: a bad one: first: {why}"
         assert advice == "run the same command again to go on"  # no reply is kept
         assert "task: " in summary

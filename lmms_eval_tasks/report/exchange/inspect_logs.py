@@ -24,7 +24,7 @@ from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.compared_runs import Side, command
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
-from lmms_eval_tasks.utils.conditions import Kind, as_columns, is_valid, lines
+from lmms_eval_tasks.utils.conditions import Kind, as_columns, condition_lines, is_valid
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample, EvalScore, EvalSpec
@@ -119,7 +119,7 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
         "run": str(run.file),
         "model": run.model,
         "command": command(run.results) if run.results else None,
-        "conditions": lines(conditions),
+        "conditions": condition_lines(conditions),
         "valid": is_valid(conditions),
         "prompts": section.get("prompts"),
         "judge": section.get("judge"),
