@@ -221,13 +221,13 @@ def videos() -> dict[str, Clip]:
     """All videos, by file."""
     return {
         f"videos/{story.source}/{story.video}.mp4": Clip(
-            functools.partial(frames, story), story.fps, picture_options=X264
+            functools.partial(story_frames, story), story.fps, picture_options=X264
         )
         for story in STORIES
     }
 
 
-def frames(story: Story) -> Iterator[NDArray[np.uint8]]:
+def story_frames(story: Story) -> Iterator[NDArray[np.uint8]]:
     """Every frame of a video in order, (height, width, 3): a shape on its way, the strip below."""
     width, height = story.size
     for frame in range(story.n_frames):

@@ -352,7 +352,7 @@ class Haven(Benchmark):
         if doc["text"]:
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
-        return MediaJob(doc["id"], window, functools.partial(inputs.frames, *window))
+        return MediaJob(doc["id"], window, functools.partial(inputs.sampled_frames, *window))
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The reference summary of every video, worth 5; another video's is worth 1."""

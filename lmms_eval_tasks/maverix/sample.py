@@ -120,7 +120,7 @@ def videos() -> dict[str, Clip]:
     """All videos, by file."""
     return {
         f"videos/{name}.mp4": Clip(
-            functools.partial(frames, video),
+            functools.partial(video_frames, video),
             TICKS,
             functools.partial(sound, video),
             RATE,
@@ -138,7 +138,7 @@ def files() -> dict[str, object]:
     return {**made, "data.json": f"{data}\n"}
 
 
-def frames(video: int) -> Iterator[NDArray[np.uint8]]:
+def video_frames(video: int) -> Iterator[NDArray[np.uint8]]:
     """Every frame of a video, (HEIGHT, WIDTH, 3): two halves in their colours, a bar below."""
     import numpy as np
 

@@ -72,7 +72,7 @@ class FrameArchive:
         return found
 
 
-def frames(source: str | Path, indices: Sequence[int], size: int) -> FrameArchive:
+def load_frames(source: str | Path, indices: Sequence[int], size: int) -> FrameArchive:
     """The frames of `source` at `indices`, from the cache if they are there.
 
     Args:

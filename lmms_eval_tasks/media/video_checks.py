@@ -139,7 +139,7 @@ def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
 
 def ends(source: str, duration: float) -> dict[str, Any]:
     """Decode a video's ends as `cut` does; in the child process. As `check_ends`."""
-    for _ in cut.frames(source, cut.head(source), Fraction(duration)):
+    for _ in cut.decode_frames(source, cut.head(source), Fraction(duration)):
         pass
     return {}
 

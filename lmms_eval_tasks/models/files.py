@@ -76,7 +76,7 @@ def known_as(path: str, *how: object) -> str:
     return json.dumps(told, sort_keys=True, default=str)
 
 
-def frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
+def read_frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
     """A video's pixels, and what transformers and vLLM call its metadata.
 
     Args:

@@ -236,7 +236,7 @@ class VLLM(HostModel):
         if isinstance(given, Image.Image):
             return given
         if kind == "video":
-            return self._files.get(str(name), lambda _: files.frames(given, self._most_frames))
+            return self._files.get(str(name), lambda _: files.read_frames(given, self._most_frames))
         if kind == "audio":
             return self._files.get(str(name), lambda _: files.sound(given))
         with Image.open(given) as image:

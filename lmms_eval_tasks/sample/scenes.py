@@ -98,7 +98,7 @@ def actor(told: Mapping[str, Json]) -> Actor:
     return Actor(**{**told, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
 
 
-def frames(
+def draw_frames(
     actors: Sequence[Actor], size: tuple[int, int], ground: Colour, fps: int, seconds: float
 ) -> Iterator[NDArray[np.uint8]]:
     """Every frame in order, (height, width, 3); frame i is at i / fps seconds."""
@@ -121,7 +121,7 @@ def clip(
 ) -> Clip:
     """A video of a scene; no tones make one without a sound track."""
     sound = functools.partial(soundtrack, tones, seconds, rate) if tones else None
-    shown = functools.partial(frames, actors, size, ground, fps, seconds)
+    shown = functools.partial(draw_frames, actors, size, ground, fps, seconds)
     return Clip(shown, fps, sound, rate, X264, AAC)
 
 

@@ -272,7 +272,7 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
         prepare.check(tasks)
         prepare.make_media(tasks, limit)
 
-    monkeypatch.setattr(indexed_frames, "frames", frames)
+    monkeypatch.setattr(indexed_frames, "load_frames", frames)
     prepared(*PROXIES)
     assert read == []
     prepared(*NAMES)

@@ -13,7 +13,7 @@ from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import clip_specs
 from lmms_eval_tasks.media.clip_specs import MediaSpec, make, uniform_indices
 from lmms_eval_tasks.media.clips import images
-from lmms_eval_tasks.media.indexed_frames import frames
+from lmms_eval_tasks.media.indexed_frames import load_frames
 from lmms_eval_tasks.media.video_checks import probe
 from tests.checks import refused, table
 
@@ -79,7 +79,7 @@ def pixels(found):
 
 def check_frames(source, original, indices):
     """Each picture is nearest to the frame it should be, and near."""
-    taken = frames(source, indices, 10_000)
+    taken = load_frames(source, indices, 10_000)
     assert (taken.indices, taken.n_frames) == (tuple(indices), len(original))
     assert (taken.width, taken.height) == original.shape[2:0:-1]
     seen = pixels(taken.images(range(1, len(indices) + 1)))
@@ -151,13 +151,13 @@ def test_real_videos(number, maia_data):
 
 @table("size, shown", [(96, (96, 64)), (95, (95, 63)), (48, (48, 32)), (1, (1, 1))])
 def test_the_longest_side_is_made_smaller_and_never_larger(video, size, shown):
-    taken = frames(video, [0, 50], size)
+    taken = load_frames(video, [0, 50], size)
     assert (taken.width, taken.height) == shown
     assert {image.size for image in taken.images([1, 2])} == {shown}
 
 
 def test_images_come_by_number_and_carry_nothing(video):
-    taken = frames(video, ODD, 10_000)
+    taken = load_frames(video, ODD, 10_000)
     everything = pixels(taken.images(range(1, len(ODD) + 1)))
     for image, number in zip(taken.images([4, 4, 12]), (4, 4, 12), strict=True):
         assert np.array_equal(np.asarray(image), everything[number - 1])
@@ -168,7 +168,7 @@ def test_images_come_by_number_and_carry_nothing(video):
 
 
 def test_an_entry_that_is_lost_while_it_is_used_is_named(video, cache):
-    taken = frames(video, [0, 9], 48)
+    taken = load_frames(video, [0, 9], 48)
     for damage in (lambda: Path(taken.path).write_bytes(bytes(500)), Path(taken.path).unlink):
         damage()
         refused(MediaError, r"frames-2-48.*made of .*some video\.mp4", taken.images, [2])
@@ -184,6 +184,6 @@ def test_an_entry_that_is_lost_while_it_is_used_is_named(video, cache):
     ],
 )
 def test_what_no_record_may_ask_for(video, cache, indices, size, error, words):
-    message = refused(error, words, frames, video, indices, size)
+    message = refused(error, words, load_frames, video, indices, size)
     assert error is ValueError or message.startswith(f"{video}: ")
     assert not cache.exists() or files.made_files(cache) == []

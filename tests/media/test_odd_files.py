@@ -15,7 +15,7 @@ import pytest
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import segments, video_checks
 from lmms_eval_tasks.media.clip_specs import MediaSpec, make
-from lmms_eval_tasks.media.indexed_frames import frames
+from lmms_eval_tasks.media.indexed_frames import load_frames
 from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.media.video_checks import probe
 from tests.checks import refused, table
@@ -81,7 +81,9 @@ def check_against_ffmpeg(path, count):
     """The first and the last frame."""
     expected = shown(path, count)
     if expected is not None:
-        ours = frames(path, sorted({0, count - 1}), 1000).images(range(1, 1 + len({0, count - 1})))
+        ours = load_frames(path, sorted({0, count - 1}), 1000).images(
+            range(1, 1 + len({0, count - 1}))
+        )
         for image, wanted in zip(ours, expected[sorted({0, count - 1})], strict=True):
             assert files.psnr(np.asarray(image)[None], wanted[None]) > 25
 
@@ -189,7 +191,7 @@ def test_turned_and_mirrored(tmp_path, matrix, above, below):
     path = files.write_video(tmp_path / "phone.mp4", 25, rgb=corners)
     files.show_by(path, matrix)
     size = (96, 64) if matrix[0] else (64, 96)
-    pictures = [frames(path, [3], 1000).images([1])[0]]
+    pictures = [load_frames(path, [3], 1000).images([1])[0]]
     pictures += [files.pyav_frames(segment(path, *window).video)[0][3] for window in WINDOWS]
     pictures += [files.pyav_frames(make(path, MediaSpec("uniform", 8)).path)[0][3]]
     pictures += [] if FFMPEG is None else [shown(path)[3]]

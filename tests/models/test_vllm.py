@@ -115,8 +115,10 @@ def test_questions_of_a_video_follow_each_other_and_replies_do_not_move(
     monkeypatch.setattr(engine, "answer", answer)
     docs = [question(videos[n % 3], n) for n in range(3 * QUESTIONS)]
     read: Counter[str] = Counter()
-    plain = files.frames
-    monkeypatch.setattr(files, "frames", lambda path, n: (read.update([path]), plain(path, n))[1])
+    plain = files.read_frames
+    monkeypatch.setattr(
+        files, "read_frames", lambda path, n: (read.update([path]), plain(path, n))[1]
+    )
     replies = ask(model(checkpoint, batch_size=2), docs)
     assert [reply.text for reply in replies] == [
         f"user: <video>q{n} assistant:" for n in range(3 * QUESTIONS)
@@ -145,7 +147,7 @@ def test_media_are_read_while_the_engine_works_and_wait_for_it(
         known = {"total_num_frames": 1, "fps": 1.0, "frames_indices": [0]}
         return np.zeros((1, 2, 2, 3), np.uint8), {**known, "do_sample_frames": False}
 
-    monkeypatch.setattr(files, "frames", frames)
+    monkeypatch.setattr(files, "read_frames", frames)
     plain = engine.step
 
     def step(self: Any) -> Any:
@@ -227,7 +229,7 @@ def test_one_is_asked_from_many_threads_and_answered_out_of_order(
 def test_frames(most: int, wanted: int, videos: list[str]) -> None:
     with av.open(videos[0]) as file:
         every = [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
-    pixels, known = files.frames(videos[0], most)
+    pixels, known = files.read_frames(videos[0], most)
     places = np.linspace(0, N_FRAMES - 1, wanted).astype(int).tolist()
     assert np.array_equal(pixels, np.stack([every[place] for place in places]))
     assert known["frames_indices"] == places

@@ -122,7 +122,7 @@ def head(path: str) -> Head:
         return Head(origin, first, stream.codec_context.name, sounds)
 
 
-def frames(path: str, first: Head, start: Fraction) -> Iterator[tuple[Fraction, VideoFrame]]:
+def decode_frames(path: str, first: Head, start: Fraction) -> Iterator[tuple[Fraction, VideoFrame]]:
     """Decoded pictures with their times in seconds, from one that begins at or before `start` on.
 
     If none begins so early, from the first one. Several may precede `start`. Times ascend: one that
@@ -269,7 +269,7 @@ def encode(
 
     def pictures() -> Iterator[tuple[Fraction, mp4.Planes | None, bool]]:
         nonlocal shown, until, length
-        for time, frame in frames(path, first, start):
+        for time, frame in decode_frames(path, first, start):
             if end is not None and time >= end:
                 break
             length = time - shown[0] if shown else length

@@ -46,7 +46,7 @@ def taken(record: Record) -> dict[int, str]:
 
     if not record.path.is_file():
         return {}
-    frames = indexed_frames.frames(record.path, record.picks, THUMBNAIL)
+    frames = indexed_frames.load_frames(record.path, record.picks, THUMBNAIL)
     found = {}
     for number in range(1, len(record.picks) + 1):
         file = io.BytesIO()

@@ -117,7 +117,7 @@ def structure(
     if (n_shots or 1) > n:
         raise DataError(f"--shots {n_shots}: {video} has {n} sampled frames only")
     importance = read_scores(scores, video, picks, info.n_frames)
-    frames = indexed_frames.frames(video, picks, SIZE)
+    frames = indexed_frames.load_frames(video, picks, SIZE)
     tenth = max(1, (2 * n + FRAMES_PER_SHOT) // (2 * FRAMES_PER_SHOT))
     # One picture at a time: hours of them would not fit.
     pictures = (frames.images([number])[0] for number in range(1, n + 1))
