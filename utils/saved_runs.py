@@ -117,7 +117,7 @@ class SavedRun:
         return self.cut_off if asked - found > share * asked else ""
 
 
-def find(paths: Iterable[Path]) -> list[Path]:
+def find_sample_files(paths: Iterable[Path]) -> list[Path]:
     """Sample files among `paths`, in the folders and of the results files among them, sorted.
 
     Raises:

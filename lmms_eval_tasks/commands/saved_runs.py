@@ -71,7 +71,7 @@ def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | Non
 def _read(logs: Sequence[Path]) -> Saved:
     """Saved runs by benchmark; a DataError if nothing of ours is there."""
     may_fail = settings.may_fail()
-    read = [saved_files.read_saved_run(file) for file in saved_files.find(logs)]
+    read = [saved_files.read_saved_run(file) for file in saved_files.find_sample_files(logs)]
     runs = saved_files.join_parts(read, may_fail)
     found = [
         (name, own)

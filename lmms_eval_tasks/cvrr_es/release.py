@@ -107,7 +107,7 @@ def read_release(folder: Path) -> CvrrRelease:
             place.
     """
     for base in (folder, folder / UNPACKED):
-        found = [(name, find(base, name)) for name in DIMENSIONS]
+        found = [(name, find_annotations(base, name)) for name in DIMENSIONS]
         if files := tuple((name, file) for name, file in found if file is not None):
             return _read(base, files, released_files.state(*(file for _, file in files)))
     raise DataError(
@@ -116,7 +116,7 @@ def read_release(folder: Path) -> CvrrRelease:
     )
 
 
-def find(base: Path, dimension: str) -> Path | None:
+def find_annotations(base: Path, dimension: str) -> Path | None:
     """The annotation file of a dimension under `base`; None if there is none.
 
     Raises:

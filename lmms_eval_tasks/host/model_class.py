@@ -184,7 +184,7 @@ def _checkpoint(model: context.RunModel) -> Findings:
     """Check that the weights of `pretrained` are on this machine."""
     if not (name := str(model.arguments.get("pretrained") or "")):
         return
-    if (folder := local_models.find(name)) is not None:
+    if (folder := local_models.find_model(name)) is not None:
         yield Finding("ok", f"{name} is at {folder}")
         yield from _positions(folder)
         return

@@ -46,14 +46,14 @@ class Subtitle(NamedTuple):
     name: str
 
 
-def find(folder: Path) -> dict[str, Path]:
+def find_tables(folder: Path) -> dict[str, Path]:
     """The four tables in a folder or its `data/`; empty where questions and facts have none.
 
     Raises:
         DataError: a table is there twice, or not all of them are there.
     """
     for base in (folder, folder / "data"):
-        there = {name: list(files(base, name)) for name in TABLES}
+        there = {name: list(table_files(base, name)) for name in TABLES}
         if not there["questions"] or not there["facts"]:
             continue
         for name, own in there.items():
@@ -64,7 +64,7 @@ def find(folder: Path) -> dict[str, Path]:
     return {}
 
 
-def files(base: Path, name: str) -> Iterator[Path]:
+def table_files(base: Path, name: str) -> Iterator[Path]:
     """The files of a table in a folder, or of the user's `labels`, in any form."""
     yield from (file for end in _ENDINGS if (file := base / f"{name}.{end}").is_file())
     for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's own

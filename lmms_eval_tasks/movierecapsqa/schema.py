@@ -250,10 +250,10 @@ def read_release(path: Path) -> MovieRelease:
     Raises:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
-    tables = release_tables.find(path) if path.is_dir() else {}
+    tables = release_tables.find_tables(path) if path.is_dir() else {}
     file = tables.get("segments") or released_files.find_file(path, [FILE_NAME], "the four tables")
     folder = path if tables else file.parent
-    labels = next(release_tables.files(folder, "labels"), None)
+    labels = next(release_tables.table_files(folder, "labels"), None)
     there = [file, *tables.values(), *([labels] if labels else [])]
     there += sorted((folder / "subtitles").glob("*.*")) if tables else []
     state = (tuple(there), released_files.state(*there))

@@ -138,7 +138,8 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     found: list[tuple[Path, str, dict[str, saved.SavedRun]]] = []
     for path in paths:
         runs = saved.join_parts(
-            [saved.read_saved_run(file) for file in saved.find([path])], settings.may_fail()
+            [saved.read_saved_run(file) for file in saved.find_sample_files([path])],
+            settings.may_fail(),
         )
         own = [run for run in runs if registry.of_task_name(run.task)]
         if not own:

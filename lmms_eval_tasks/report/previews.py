@@ -32,7 +32,7 @@ class MediaPreview(NamedTuple):
     file: str  # that can be played; "" of pictures
 
 
-def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], list[str]]:
+def find_previews(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], list[str]]:
     """The preview of each item's media, by task and id, and lines on data that are not at hand.
 
     Made once for all items that were given the same.

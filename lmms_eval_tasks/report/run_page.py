@@ -60,7 +60,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     Raises:
         DataError: a saved sample lacks what the page needs.
     """
-    found, told = previews.find(sides)
+    found, told = previews.find_previews(sides)
     seen, places = previews.listed(found)
     names = previews.copy(seen, media) if media else {}
     folder = Path(media).name if media and page and media.parent == page.parent else str(media)

@@ -128,19 +128,19 @@ def test_render() -> None:
 
 
 def test_find(tmp_path: Path) -> None:
-    assert subtitles.find(tmp_path / "absent", "5") is None
-    assert subtitles.find(tmp_path, "5") is None
+    assert subtitles.find_subtitles(tmp_path / "absent", "5") is None
+    assert subtitles.find_subtitles(tmp_path, "5") is None
     (tmp_path / "5.srt").touch()
-    assert subtitles.find(tmp_path, "5") == tmp_path / "5.srt"
+    assert subtitles.find_subtitles(tmp_path, "5") == tmp_path / "5.srt"
     (tmp_path / "6.srt").mkdir()
-    assert subtitles.find(tmp_path, "6") is None
+    assert subtitles.find_subtitles(tmp_path, "6") is None
     # Ids with points and folders, and those that lead elsewhere.
     (tmp_path / "talk.srt").touch()
-    assert subtitles.find(tmp_path, "talk.part1") is None
+    assert subtitles.find_subtitles(tmp_path, "talk.part1") is None
     (tmp_path / "cooking").mkdir()
     (tmp_path / "cooking" / "talk.part1.srt").touch()
-    assert subtitles.find(tmp_path, "cooking/talk.part1") is not None
+    assert subtitles.find_subtitles(tmp_path, "cooking/talk.part1") is not None
     (tmp_path / "8.SRT").touch()
-    assert subtitles.find(tmp_path, "8") == tmp_path / "8.SRT"
+    assert subtitles.find_subtitles(tmp_path, "8") == tmp_path / "8.SRT"
     for video in ("", "../5", "/etc/passwd", "a/../../b", "."):
-        refused(DataError, "video id", subtitles.find, tmp_path, video)
+        refused(DataError, "video id", subtitles.find_subtitles, tmp_path, video)

@@ -68,7 +68,7 @@ class Cue:
             )
 
 
-def find(folder: Path, video: str) -> Path | None:
+def find_subtitles(folder: Path, video: str) -> Path | None:
     """The subtitle file of a video: VIDEO.srt, in any case; None without one.
 
     None means that nobody knows what is said; a file without cues means that nobody speaks.
