@@ -342,7 +342,7 @@ class Benchmark:
         """
         release = self._read(settings.required_folder(self.name, self.title, self.how_to_get))
         wanted = [one for one in self.sources(release, names) if videos or not one.is_video]
-        checked = [sources.check(one, only) for one in wanted if one.tasks]
+        checked = [sources.check_source(one, only) for one in wanted if one.tasks]
         records = f"{self.title} {self.records}"
         total = release.n_records + len(release.problems)
         complaints = sources.bad_items(release.problems, f"of {total:,} {records} cannot be used")
@@ -369,7 +369,11 @@ class Benchmark:
 
     def _status(self, place: Path) -> DataStatus:
         release = self._read(place)
-        found = [sources.check(one) for one in self.sources(release, [*self.tasks]) if one.is_video]
+        found = [
+            sources.check_source(one)
+            for one in self.sources(release, [*self.tasks])
+            if one.is_video
+        ]
         of_paper = [released_files.compared(release.counts, self.paper_counts)]
         notes = [*(of_paper if self.paper_counts else []), *self.data_notes(release)]
         if len(found) > 1:

@@ -45,7 +45,7 @@ def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], 
             said: dict[str, Any] = {one: given.pop(name) or None for name, one in names.items()}
             with settings.use_options(said):
                 if checked:
-                    settings.check()
+                    settings.check_settings()
                     sample.ready()
                 command(**given)
 

@@ -245,7 +245,7 @@ def _texts(given: Mapping[str, Any]) -> dict[str, str]:
     return {variable: str(one) for variable, one in given.items() if one is not None}
 
 
-def check() -> None:
+def check_settings() -> None:
     """Read every setting once, before a model is loaded.
 
     Raises:

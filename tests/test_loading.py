@@ -93,7 +93,7 @@ def docs(case: Case, task: str = "") -> list[Any]:
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        prepare.check(tasks)
+        prepare.check_tasks(tasks)
     return str(error.value)
 
 
@@ -157,7 +157,7 @@ def test_a_bad_record(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch) -
     assert said.count("--allow-bad-items") == 1
     assert any(bad in line for line in case.benchmark.status(user).notes)
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    prepare.check([case.task])
+    prepare.check_tasks([case.task])
     assert {doc[case.record] for doc in docs(case)} == known - {bad}
     section = annotated(case.name, case.task)
     assert list(section["left_out"][case.task]) == [bad]
@@ -190,11 +190,11 @@ def test_a_video_that_cannot_be_used(
     assert (status.problem, status.videos, len(status.bad)) == ("", present - 1, 1)
     assert next(iter(status.bad.values())).startswith(reason)
     if case.without:
-        prepare.check([case.without])
+        prepare.check_tasks([case.without])
         assert lost <= {doc[case.record] for doc in docs(case, case.without)}
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     tasks = [one for one in (case.task, case.without) if one]
-    prepare.check(tasks)
+    prepare.check_tasks(tasks)
     assert [doc["id"] for doc in docs(case)] == rest
     section = annotated(case.name, *tasks)
     assert {name: {*own} for name, own in section["left_out"].items()} == {case.task: lost}
@@ -231,7 +231,7 @@ def test_a_window_outside_its_video(
 
     edit(user / case.name / case.data, stretch)
     if late < length + 1:
-        prepare.check([case.task])
+        prepare.check_tasks([case.task])
         assert docs(case)[0]["end"] == pytest.approx(length)
         return
     said = stopped(case.task)
@@ -246,7 +246,7 @@ def test_only_what_runs_is_looked_at(
     case: Case, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `--limit` and `--offset`: the videos of the docs that run, and ids stay as they are."""
-    prepare.check([case.task])
+    prepare.check_tasks([case.task])
     whole = docs(case)
     looked: list[Path] = []
     look = video_checks._looked
@@ -257,7 +257,7 @@ def test_only_what_runs_is_looked_at(
 
     monkeypatch.setattr(video_checks, "_looked", noted)
     with context.begun(limit=1, offset=1):
-        prepare.check([case.task])
+        prepare.check_tasks([case.task])
         found = docs(case)
     assert ([one["id"] for one in found], found[1]) == ([one["id"] for one in whole], whole[1])
     assert [str(path.resolve()) for path in looked] == [whole[1]["video_path"]]

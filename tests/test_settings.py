@@ -48,7 +48,7 @@ from tests.conftest import REPOSITORY
 )
 def test_forms(name: str, given: str, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, given)
-    settings.check()
+    settings.check_settings()
     of_video = name == settings.FRAMES
     assert (settings.frames_for("video7") if of_video else settings.value(name)) == read
 
@@ -75,7 +75,7 @@ def test_another_form(
     for given in values:
         monkeypatch.setenv(name, given)
         with pytest.raises(TasksError, match=f"^{re.escape(f'{name}={given!r}: ')}.*{said}"):
-            settings.check()
+            settings.check_settings()
 
 
 @table(
@@ -91,7 +91,7 @@ def test_a_stray_variable(name: str, meant: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(name, "1")
     words = f"{name}: there is no such setting" + (f"; did you mean {meant}?" if meant else "")
     with pytest.raises(TasksError, match=f"^{re.escape(words)}$"):
-        settings.check()
+        settings.check_settings()
 
 
 def test_frames_of_a_video_that_does_not_exist(
@@ -105,10 +105,10 @@ def test_frames_of_a_video_that_does_not_exist(
         .video
     )
     monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
-    prepare.check(["maia_vsv"])
+    prepare.check_tasks(["maia_vsv"])
     monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")
     with pytest.raises(TasksError, match=f"no videos of these tasks: {known}x"):
-        prepare.check(["maia_vsv"])
+        prepare.check_tasks(["maia_vsv"])
 
 
 def test_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def _add(benchmark: str) -> None:
             typer.Option("--force", help="hf: also INVALID numbers, and those of a part."),
         ] = False,
     ) -> None:
-        settings.check()
+        settings.check_settings()
         sample.ready()
         if force and form != "hf":
             raise TasksError("--force is for --format hf: leave it out")

@@ -47,7 +47,7 @@ def report_command(
         raise TasksError("--media is for the page: leave it out, or --format")
     page = output or Path(f"report.{_ENDS.get(form, form)}")
     if form == "inspect":
-        inspect_logs.check()
+        inspect_logs.check_inspect()
         check_folder(page, "--output")
         logs = inspect_logs.write_logs(compared_runs.read_sides(runs), page)
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")

@@ -22,7 +22,7 @@ Output = Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")]
 
 def rescore_command(logs: Logs, *, output: Output = None) -> None:
     """Compute every metric again from samples saved with `--log_samples`; asks nobody."""
-    settings.check()
+    settings.check_settings()
     _score(_read(logs), None, output)
 
 

@@ -37,7 +37,7 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.media.clip_specs import uniform_indices
-from lmms_eval_tasks.media.sources import Source, Window, check
+from lmms_eval_tasks.media.sources import Source, Window, check_source
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files
 
@@ -129,7 +129,7 @@ def _videos(records: Iterable[Record], tasks: Sequence[str]) -> Source:
 
 def trouble(record: Record) -> str:
     """Return why a record's video cannot be used, or ""."""
-    return check(_videos([record], ["haven_v2t"])).left_out.get(record.id, "")
+    return check_source(_videos([record], ["haven_v2t"])).left_out.get(record.id, "")
 
 
 def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:

@@ -257,7 +257,7 @@ def striped(picture: NDArray[np.uint8], mark: Sequence[int]) -> NDArray[np.uint8
     value = functools.reduce(
         lambda bits, one: bits << one[1] | one[0], zip(mark, WIDTHS, strict=True), 0
     )
-    whole = value << CHECK_BITS | check(value)
+    whole = value << CHECK_BITS | check_sum(value)
     height, width = picture.shape[:2]
     top = round(TOP_EDGE * height)
     cells = np.array([whole >> n & 1 for n in reversed(range(ROWS * COLUMNS))], dtype=np.uint8)
@@ -268,7 +268,7 @@ def striped(picture: NDArray[np.uint8], mark: Sequence[int]) -> NDArray[np.uint8
     return marked
 
 
-def check(value: int) -> int:
+def check_sum(value: int) -> int:
     """A check sum that neither a dark nor a light strip has."""
     return zlib.crc32(value.to_bytes(4, "big")) & (1 << CHECK_BITS) - 1
 

@@ -386,7 +386,7 @@ class Haven(Benchmark):
         if any(TASKS[name].kind in SUMMARIES for name in names):
             like = "openai/clip-vit-base-patch32"
             model = settings.value(CLIPSCORE)
-            local_models.check(CLIPSCORE, model, clipscore.KIND, like)
+            local_models.check_model(CLIPSCORE, model, clipscore.KIND, like)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """The one file of all tasks."""

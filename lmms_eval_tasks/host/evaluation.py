@@ -93,7 +93,7 @@ def _check(given: Arguments, tasks: Sequence[str]) -> None:
             f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
         )
     sample.ready()
-    prepare.check(tasks)
+    prepare.check_tasks(tasks)
     for line in (*model_class.set_up(given), *model_class.advice(given)):
         notify(line)
     prepare.make_media(tasks, given.get("limit"))

@@ -26,7 +26,7 @@ from lmms_eval_tasks.benchmark import (
     Task,
 )
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.media.sources import bad_items, check, stop
+from lmms_eval_tasks.media.sources import bad_items, check_source, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
@@ -95,7 +95,7 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     release, chosen = schema.read_release(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
     stop(release.place, problems + data.without_own(release, chosen))
-    spoken = [check(one) for one in data.sources(release, [TASK]) if not one.is_video]
+    spoken = [check_source(one) for one in data.sources(release, [TASK]) if not one.is_video]
     docs = {doc["id"]: doc for doc in data.docs(LoadedData(release, spoken), TASK)}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
     own = Data(release.place, release.digest, _released(release, docs))

@@ -222,7 +222,7 @@ class MovieRecapsQA(Benchmark):
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""
         model, like = settings.value(BARTSCORE), "facebook/bart-large-cnn"
-        local_models.check(BARTSCORE, model, model_scores.SEQ2SEQ, like)
+        local_models.check_model(BARTSCORE, model, model_scores.SEQ2SEQ, like)
 
     # --- results ------------------------------------------------------------------------------
 

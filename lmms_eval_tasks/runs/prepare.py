@@ -34,13 +34,13 @@ class _CheckedByName(dict[str, CheckedData]):
     """The checked data of benchmarks in a run, by name."""
 
 
-def check(tasks: Sequence[str]) -> None:
+def check_tasks(tasks: Sequence[str]) -> None:
     """Can these tasks run: settings, data and videos, prompts, the judge, what a benchmark adds.
 
     Raises:
         TasksError: the first thing that is missing or wrong, with what to do.
     """
-    settings.check()
+    settings.check_settings()
     prompts.forget()
     chosen, loaded, known = list(registry.chosen(tasks)), {}, context.current().own(_CheckedByName)
     check_extras(chosen)

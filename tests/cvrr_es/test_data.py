@@ -40,7 +40,7 @@ def docs(task: str) -> list[Any]:
 
 
 def ran(*names: str) -> dict[str, Any]:
-    prepare.check(names)
+    prepare.check_tasks(names)
     return annotated("cvrr_es", *names)
 
 

@@ -35,7 +35,7 @@ ALL = ["summe/video_1", "tvsum/video_1", "tvsum/video_2"]
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(TasksError) as error:
-        prepare.check(tasks)
+        prepare.check_tasks(tasks)
     return str(error.value)
 
 
@@ -50,7 +50,7 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     """Needed by tasks that show pictures; a bad record stops text proxies too."""
     lost = user / "videos" / "summe" / "video_1.mp4"
     lost.unlink()
-    prepare.check(PROXIES)
+    prepare.check_tasks(PROXIES)
     (user / "videos" / "tvsum" / "video_1.mp4").write_text("bad")
     write(user, "tvsum", 3, change=lambda given, _: given["video_3"].pop("frames"))
     unusable = "1 of 4 HAVEN videos cannot be used:\n  tvsum/video_3: tvsum_data.json"
@@ -66,7 +66,7 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     for name in NAMES:
         without = {"tvsum/video_3", *([] if TASKS[name].text else ALL[:2])}
         assert found.left_out(name).keys() == without
-    prepare.check(["haven_v2t", "haven_v2t_text"])
+    prepare.check_tasks(["haven_v2t", "haven_v2t_text"])
     lost.touch()  # what is there while the docs are made plays no part: the check decides
     assert (asked("haven_v2t"), asked("haven_v2t_text")) == (ALL[2:], ALL)
     assert asked("haven_v2v") == [ALL[0], ALL[2]]  # was not checked, so is looked at now
@@ -81,7 +81,7 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
         lost = TASKS[name].kind in ("v2t", "v2v", "v2vt") and not TASKS[name].text
         assert list(found.left_out(name)) == (["summe/video_1"] if lost else []), name
     why = "not run: needs 40 images, the model's limit is 20 (max_images)"
-    prepare.check(["haven_v2v"])
+    prepare.check_tasks(["haven_v2v"])
     assert limits_of(annotated("haven", "haven_v2v")) == [
         f"1 videos left out (summe/video_1), such as summe/video_1: {why}",
         f"made with {HAVEN}=frames_per_shot=3,max_images=20: not the default",
@@ -108,7 +108,7 @@ def test_what_stops_before_a_model_is_loaded(
 ) -> None:
     """Prompts, judge and CLIP model of the tasks that need them; options; data."""
     monkeypatch.setenv(CLIPSCORE, str(tmp_path / "none"))
-    prepare.check(["haven_v2v"])
+    prepare.check_tasks(["haven_v2v"])
     assert "nothing is downloaded: name the folder" in stopped("haven_v2v", "haven_v2vt")
     monkeypatch.delenv(CLIPSCORE)
     monkeypatch.delenv(settings.JUDGE)  # gpt-4.1-mini, for which no key is set
@@ -116,9 +116,9 @@ def test_what_stops_before_a_model_is_loaded(
         if TASKS[name].kind in ("v2t", "v2vt"):
             assert "key" in stopped(name)
         else:
-            prepare.check([name])
+            prepare.check_tasks([name])
     monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
-    refused(PromptError, "folder of prompts does not exist", prepare.check, ["haven_v2v"])
+    refused(PromptError, "folder of prompts does not exist", prepare.check_tasks, ["haven_v2v"])
     for options, told in (
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
         ("shots=2", "shots: no such field"),
@@ -269,7 +269,7 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
 
     def prepared(*tasks: str, limit: float | None = None) -> None:
         read.clear()
-        prepare.check(tasks)
+        prepare.check_tasks(tasks)
         prepare.make_media(tasks, limit)
 
     monkeypatch.setattr(indexed_frames, "load_frames", frames)

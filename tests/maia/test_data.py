@@ -300,7 +300,7 @@ def test_a_video_damaged_in_its_middle(
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
     names = ["maia_vsv", "maia_vsv_1frame", "maia_unimodal"]
-    prepare.check(names)
+    prepare.check_tasks(names)
     with pytest.raises(
         DataError, match=f"1 of 2 items .*\n  video2: {file}.*\n.*--allow-missing-v"
     ):

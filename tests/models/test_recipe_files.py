@@ -82,7 +82,7 @@ def test_the_host_reads_it_and_its_class_can_run(
     )
     absent = {CLIPSCORE: ""}  # its model is in nobody's cache here
     with context.begun(model), settings.use_options(absent):
-        prepare.check(tasks)
+        prepare.check_tasks(tasks)
         model_class.set_up(run)
         decided = context.current().plan
     media = model_capabilities.media_of(model.name, decided.interface)

@@ -179,7 +179,7 @@ def test_clips_and_frames_are_of_their_window_and_muted(
     user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The window and nothing else, and no sound, which tells the answers."""
-    prepare.check(PICTURED)
+    prepare.check_tasks(PICTURED)
     prepare.make_media(PICTURED, None)
     spans = {"segment": (3.2, 7.4), "recap": (0, RECAP), "scenes": (10.5, 16), "movie": (0, MOVIE)}
     for source, (start, end) in spans.items():

@@ -189,7 +189,7 @@ def test_what_is_broken(
     if ends_a_run:
         given = {settings.FRAMES: "32,video9=3"} if about == "frames" else {}
         with pytest.raises(TasksError) as ended, settings.use_options(given):
-            prepare.check(["maia_oevqa"])
+            prepare.check_tasks(["maia_oevqa"])
         assert str(ended.value) == one.told
 
 

@@ -109,7 +109,7 @@ def problem(kind: str, name: str) -> str | None:
     return None if found else why
 
 
-def check(setting: str, model: str | None, kind: str, like: str) -> None:
+def check_model(setting: str, model: str | None, kind: str, like: str) -> None:
     """Stop before a run whose `model`, if the user's `setting` names one, cannot be used.
 
     Raises:

@@ -36,7 +36,7 @@ ERRORS = {"model_error": "the model's request failed", "error": "scoring the rep
 _PLACED = {"id", "options", "answer", "reference", "references", "reply", "status", "verdicts"}
 
 
-def check() -> None:
+def check_inspect() -> None:
     """Stop before work is done whose result could not be written.
 
     Raises:
