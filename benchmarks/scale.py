@@ -97,7 +97,7 @@ class Work:
 
     def read(self) -> int:
         """From the data file to docs; their number."""
-        self.docs = {name: prepare.docs(self.benchmark, name) for name in self.tasks}
+        self.docs = {name: prepare.usable_docs(self.benchmark, name) for name in self.tasks}
         return sum(map(len, self.docs.values()))
 
     def prompts(self) -> None:

@@ -88,7 +88,7 @@ def edit(file: Path, change: Callable[[Any], object]) -> None:
 
 
 def docs(case: Case, task: str = "") -> list[Any]:
-    return prepare.docs(case.benchmark, task or case.task)
+    return prepare.usable_docs(case.benchmark, task or case.task)
 
 
 def stopped(*tasks: str) -> str:

@@ -102,7 +102,7 @@ def load_docs(task: str) -> list[Doc]:
     benchmark = _benchmark(task)
     with context.begun():
         sample.ready()
-        return prepare.docs(benchmark, task)
+        return prepare.usable_docs(benchmark, task)
 
 
 def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> JsonObject:

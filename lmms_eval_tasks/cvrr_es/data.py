@@ -175,7 +175,7 @@ def reference() -> list[RatingRow]:
 # --- docs -----------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
+def task_docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
     """A task's docs, in the release's order, then by candidate."""
     rows = questions(loaded, task)
     return cast(CvrrData, loaded).rated[task].docs(rows) if task in JUDGE_TASKS else rows

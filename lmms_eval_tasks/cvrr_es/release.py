@@ -173,7 +173,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
 # --- their videos ---------------------------------------------------------------------------------
 
 
-def sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
     """The videos (Benchmark.sources). All tasks of a run leave out the same questions."""
     windows = {
         one.id: Window(one.video_id, release.video_path(one), one.dimension)

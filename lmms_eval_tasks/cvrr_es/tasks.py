@@ -213,8 +213,8 @@ class CvrrEs(Benchmark):
     )
 
     read = staticmethod(release.read_release)
-    sources = staticmethod(release.sources)
-    docs = staticmethod(data.docs)
+    sources = staticmethod(release.media_sources)
+    docs = staticmethod(data.task_docs)
     data_notes = staticmethod(release.status_notes)
 
     def load(

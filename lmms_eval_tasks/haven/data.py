@@ -98,7 +98,7 @@ def load_haven() -> HavenRelease:
     return read_chosen_sources(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
 
 
-def sources(release: HavenRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: HavenRelease, names: Sequence[str]) -> list[Source]:
     """The videos, for tasks that show pictures (Benchmark.sources)."""
     pictured = [name for name in names if not TASKS[name].text]
     return [_videos(release.records, pictured)] if pictured else []
@@ -157,7 +157,7 @@ def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
+def task_docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
     """A task's docs, in the release's order."""
     known = cast(HavenData, loaded)
     variant, left_out = TASKS[task], known.left_out(task)

@@ -333,8 +333,8 @@ class Haven(Benchmark):
     )
 
     read = staticmethod(data.read_chosen_sources)
-    sources = staticmethod(data.sources)
-    docs = staticmethod(data.docs)
+    sources = staticmethod(data.media_sources)
+    docs = staticmethod(data.task_docs)
     data_notes = staticmethod(data.status_notes)
     describe_judge = staticmethod(judging.describe_rating)
     files = staticmethod(released.release_files)

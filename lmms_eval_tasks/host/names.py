@@ -87,7 +87,7 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
 
         needs.met()  # says it where nothing of ours came before
         sample.ready()
-        docs = list(context.by_rank(prepare.docs(_of(task)[0], task)))
+        docs = list(context.by_rank(prepare.usable_docs(_of(task)[0], task)))
         columns = {name: [doc.get(name) for doc in docs] for name in (docs[0] if docs else ())}
         # Its fingerprint, by which nothing is looked up here, is a hash of all rows: four fifths
         # of the time.

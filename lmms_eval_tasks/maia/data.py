@@ -35,7 +35,7 @@ def options() -> dict[str, str]:
     return settings.chosen(MAIA, CHOICES)
 
 
-def sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
     """The videos (Benchmark.sources). All tasks of a run that shows some ask the same."""
     shown = set(names) != {"maia_unimodal"}
     windows = {v.video: Window(v.video, release.path_of(v.video), "videos") for v in release.videos}

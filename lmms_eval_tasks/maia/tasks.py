@@ -303,7 +303,7 @@ class Maia(Benchmark):
     joint_metrics = tuple(map(_join, ENDS))
 
     read = staticmethod(files.read_release)
-    sources = staticmethod(data.sources)
+    sources = staticmethod(data.media_sources)
     configure_judge = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
 

@@ -43,7 +43,7 @@ RELEASED = (
 NAMED = 20  # videos of one line
 
 
-def sources(release: MaverixRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: MaverixRelease, names: Sequence[str]) -> list[Source]:
     """The videos of each length that tasks show (Benchmark.sources).
 
     All tasks of a run ask the same items: one whose video has no sound is left out of each of them
@@ -132,7 +132,7 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
+def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
     """A task's docs (Benchmark.docs)."""
     asked = TASKS[task]
     made: list[ChoiceDoc | OpenDoc] = []

@@ -349,8 +349,8 @@ class Maverix(Benchmark):
     )
 
     read = staticmethod(files.read_release)
-    sources = staticmethod(data.sources)
-    docs = staticmethod(data.docs)
+    sources = staticmethod(data.media_sources)
+    docs = staticmethod(data.task_docs)
     data_notes = staticmethod(data.status_notes)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -389,7 +389,7 @@ class Maverix(Benchmark):
         release = files.read_release(place)
         task = self.tasks["maverix_v_oe"]
         answers = []
-        for doc in cast(Sequence[OpenDoc], data.docs(LoadedData(release), task.name)):
+        for doc in cast(Sequence[OpenDoc], data.task_docs(LoadedData(release), task.name)):
             if not doc["borrowed"]:
                 kept, right = (
                     task.log_fields(doc),

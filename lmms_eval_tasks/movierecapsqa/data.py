@@ -110,7 +110,7 @@ def options() -> JudgeOptions:
 # --- the files that a task needs ------------------------------------------------------------------
 
 
-def sources(release: MovieRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: MovieRelease, names: Sequence[str]) -> list[Source]:
     """The visual sources of tasks that show a picture, and the dialogue (Benchmark.sources)."""
     shown = [name for name in names if shows(name)]
     by_source = {one: [name for name in shown if TASKS[name][0] == one] for one in SOURCES}
@@ -175,7 +175,7 @@ def without_own(release: MovieRelease, chosen: JudgeOptions) -> list[str]:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
+def task_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
     """One doc per question of the segments that can be shown, in the file's order.
 
     `lure` answers another segment's question: of this one it would be true.

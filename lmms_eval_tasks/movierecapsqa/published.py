@@ -95,8 +95,8 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     release, chosen = schema.read_release(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
     stop(release.place, problems + data.without_own(release, chosen))
-    spoken = [check_source(one) for one in data.sources(release, [TASK]) if not one.is_video]
-    docs = {doc["id"]: doc for doc in data.docs(LoadedData(release, spoken), TASK)}
+    spoken = [check_source(one) for one in data.media_sources(release, [TASK]) if not one.is_video]
+    docs = {doc["id"]: doc for doc in data.task_docs(LoadedData(release, spoken), TASK)}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
     own = Data(release.place, release.digest, _released(release, docs))
     if not any(one.known for one in own.answers):

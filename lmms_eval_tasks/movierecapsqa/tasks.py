@@ -178,9 +178,9 @@ class MovieRecapsQA(Benchmark):
     }
 
     read = staticmethod(schema.read_release)
-    sources = staticmethod(data.sources)
+    sources = staticmethod(data.media_sources)
     complaints = staticmethod(data.complaints)
-    docs = staticmethod(data.docs)
+    docs = staticmethod(data.task_docs)
     media_job = staticmethod(data.cut)
     data_notes = staticmethod(data.status_notes)
     judge_prompt = staticmethod(judging.load_judge_prompts)

@@ -148,7 +148,7 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
     return known
 
 
-def docs(benchmark: Benchmark, name: str) -> list[Doc]:
+def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
     """A task's docs without what cannot be shown; each says which task it is of."""
     known = checked(benchmark, [name])
     return [

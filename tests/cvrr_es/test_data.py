@@ -36,7 +36,7 @@ def look(*tasks: str) -> data.Checked:
 
 
 def docs(task: str) -> list[Any]:
-    return prepare.docs(BENCHMARK, task)
+    return prepare.usable_docs(BENCHMARK, task)
 
 
 def ran(*names: str) -> dict[str, Any]:

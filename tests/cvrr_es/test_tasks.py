@@ -52,7 +52,7 @@ def on_sample(sample_folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def docs(task: str) -> list[Any]:
-    return prepare.docs(BENCHMARK, task)
+    return prepare.usable_docs(BENCHMARK, task)
 
 
 def test_no_reference_and_no_judge_in_a_request(on_sample: Path) -> None:

@@ -40,7 +40,7 @@ def stopped(*tasks: str) -> str:
 
 
 def asked(task: str) -> list[str]:
-    return [one["id"] for one in prepare.docs(BENCHMARK, task)]
+    return [one["id"] for one in prepare.usable_docs(BENCHMARK, task)]
 
 
 # --- which items can be asked ---------------------------------------------------------------------

@@ -118,7 +118,7 @@ def test_videos_without_sound(user: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert "--allow-bad-items" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     found = BENCHMARK.load(["maverix_a", "maverix_s"])
-    assert [len(data.docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
+    assert [len(data.task_docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
     write(user, [entry(2, video="mute")])
     assert "maverix_a: not one of 1 MAVERIX items can be asked" in stopped("maverix_a")
 

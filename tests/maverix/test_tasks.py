@@ -173,7 +173,7 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         "maverix_long_v": 20,
     }
     check(*counts)
-    asked = {name: prepare.docs(BENCHMARK, name) for name in counts}
+    asked = {name: prepare.usable_docs(BENCHMARK, name) for name in counts}
     assert {name: len(docs) for name, docs in asked.items()} == counts
     assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
     broken |= set(windows)

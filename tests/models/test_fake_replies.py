@@ -109,7 +109,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
     numbers, thrown = {}, {}
     for task in tasks:
         made, right, thrown[task] = benchmark.tasks[task], [], []
-        for doc in prepare.docs(benchmark, task):
+        for doc in prepare.usable_docs(benchmark, task):
             parts = made.prompt(doc)
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
@@ -167,7 +167,7 @@ def test_the_witness_knows_what_reached_it() -> None:
     benchmark, decided = registry.load_benchmark("maverix"), sample.module("maverix").DECIDED
     for task, sure in decided.items():
         made, right = benchmark.tasks[task], []
-        for doc in prepare.docs(benchmark, task):
+        for doc in prepare.usable_docs(benchmark, task):
             parts = made.prompt(doc)
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))

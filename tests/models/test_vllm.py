@@ -575,7 +575,7 @@ def test_every_request_is_asked_as_its_task_says(
     assert engine.made[-1].ended  # or a second run would find the GPU full
     assert checkpoint in named[0]
     assert "99999" not in named[0]  # another length for want of memory keeps the replies
-    docs = prepare.docs(registry.of(task), task)[: LIMITS[task]]
+    docs = prepare.usable_docs(registry.of(task), task)[: LIMITS[task]]
     limit = results["configs"][task]["generation_kwargs"]["max_new_tokens"]
     prompts = {one["prompt"]: one for one in engine.made[-1].asked}
     assert len(prompts) == len(docs)

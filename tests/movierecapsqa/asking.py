@@ -157,7 +157,9 @@ def judged_at(
 
 def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:
     """The items of a task's replies, through JSON as in the host's log."""
-    made = [names.process_results(doc, [reply(doc)]) for doc in prepare.docs(BENCHMARK, task)]
+    made = [
+        names.process_results(doc, [reply(doc)]) for doc in prepare.usable_docs(BENCHMARK, task)
+    ]
     return [json.loads(json.dumps(one["failed"])) for one in made]
 
 

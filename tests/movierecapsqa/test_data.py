@@ -34,7 +34,7 @@ PICTURED = [task for task in TASKS if shows(task)]
 
 def docs(task: str) -> list[Any]:
     """The docs of a task, checked now."""
-    return prepare.docs(BENCHMARK, task)
+    return prepare.usable_docs(BENCHMARK, task)
 
 
 def stopped(*tasks: str) -> str:

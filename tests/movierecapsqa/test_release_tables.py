@@ -147,7 +147,11 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     assert "http://x/2.srt" in str(caught.value)
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     found = BENCHMARK.load([name])
-    assert [doc["id"] for doc in data.docs(found, name)] == ["abC-1.0/0", "abC-1.0/1", "abC-1.1/0"]
+    assert [doc["id"] for doc in data.task_docs(found, name)] == [
+        "abC-1.0/0",
+        "abC-1.0/1",
+        "abC-1.1/0",
+    ]
     assert list(found.left_out(name)) == ["xyz.0"]
     # Neither the model nor the judge needs it.
     monkeypatch.delenv(settings.ALLOW_MISSING)
@@ -174,7 +178,7 @@ def test_what_the_judge_is_shown(
         ("facts=aligned,dialogue=none", ["Fact 2."], ""),
     ):
         monkeypatch.setenv(MOVIERECAPSQA, chosen)
-        doc = BENCHMARK.tasks[name].log_fields(data.docs(BENCHMARK.load([name]), name)[0])
+        doc = BENCHMARK.tasks[name].log_fields(data.task_docs(BENCHMARK.load([name]), name)[0])
         assert tasks.shown(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."

@@ -51,7 +51,7 @@ def saved_run(
             usable(lambda benchmark=benchmark: prepare.judge_config(benchmark, judge))
         )
         lines = []
-        for number, doc in enumerate(prepare.docs(benchmark, name)[:most]):
+        for number, doc in enumerate(prepare.usable_docs(benchmark, name)[:most]):
             kept = {**task.log_entry(doc), **task.media_log(doc)}
             item = scoring.scored(task, kept, reply(task, doc, number), asker)
             text = messages.text_of(task.prompt(doc))
