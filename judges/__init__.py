@@ -11,7 +11,7 @@ from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.run import (
     announcement,
     configured,
-    describe,
+    describe_judge,
     judge_fingerprint,
     make,
     preflight,
@@ -34,7 +34,7 @@ __all__ = [
     "Verdict",
     "announcement",
     "configured",
-    "describe",
+    "describe_judge",
     "make",
     "preflight",
     "resolve",

@@ -134,7 +134,7 @@ class TextRatings(TextRating):
     dimensions: ReadOnly[Mapping[str, TextDimension]]
 
 
-def describe(config: JudgeConfig) -> JsonObject:
+def describe_ratings(config: JudgeConfig) -> JsonObject:
     """Return the settings of ratings, for a run's results, as plain types."""
     drawn = sampling(config)
     return {

@@ -300,7 +300,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
             )
 
 
-def describe(config: JudgeConfig) -> JsonObject:
+def describe_judge(config: JudgeConfig) -> JsonObject:
     """The judge and the limits of this run as plain types, for results; no secrets.
 
     `warning` is None, or one sentence that every number made by this judge must carry.

@@ -212,7 +212,7 @@ def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
+def describe_data(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
     """Candidates, shown ratings and frames for the results, and their conditions."""
     section: dict[str, Any] = {"model": running_model()}
     conditions: list[Condition] = []

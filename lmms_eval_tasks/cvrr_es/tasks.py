@@ -248,7 +248,7 @@ class CvrrEs(Benchmark):
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Data, candidates, shown ratings and frames."""
         section, conditions = super().describe(ran)
-        of_study, more = data.describe(ran.loaded)
+        of_study, more = data.describe_data(ran.loaded)
         section |= of_study
         conditions += more
         for join in self.joint_metrics:

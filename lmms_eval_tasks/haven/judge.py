@@ -69,7 +69,7 @@ def geval_criterion() -> Criterion:
 
 def describe_rating(judge: JudgeConfig) -> dict[str, object]:
     """The way of rating for a run's results, as plain types, and what warns of it."""
-    told: dict[str, object] = {GEVAL: geval.describe(judge)}
+    told: dict[str, object] = {GEVAL: geval.describe_ratings(judge)}
     if judge.provider != NONE:  # whose warning says that nothing is judged yet
         told["warning"] = f"judged by {judge.label}: {WARNING}"
     return told
@@ -163,7 +163,7 @@ def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
             values.append(None)
-    provenance.note("haven", "clipscore", implementation.describe(model))
+    provenance.note("haven", "clipscore", implementation.describe_encoder(model))
     if lost:  # a note of its own: a mean over other items must not take its place
         told = f"{len(lost)} without pictures of theirs, as: {min(lost)}"
         provenance.note("haven", "clipscore_lost", f"CLIPScore not computed: {told}")

@@ -86,10 +86,10 @@ def criteria(
     }
 
 
-def describe(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
+def describe_baselines(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
     """Which baselines there are and how they are made, for a run's results, as plain types."""
     known = [name for name in JUDGED_BASELINES if name in which]
-    made = {GEVAL: geval.describe(config)} if GEVAL in which else {}
+    made = {GEVAL: geval.describe_ratings(config)} if GEVAL in which else {}
     return {"which": known, "prompt": prompt().note(), **made}
 
 

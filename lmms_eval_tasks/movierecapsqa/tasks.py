@@ -247,7 +247,7 @@ class MovieRecapsQA(Benchmark):
 
         def look() -> dict[str, object]:
             config = self.configure_judge(judges.configured(self.paper_judge))
-            return baselines.describe(settings.value(BASELINES), config)
+            return baselines.describe_baselines(settings.value(BASELINES), config)
 
         if (made := provenance.known("baselines", look, conditions)) is not None:
             rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words

@@ -231,7 +231,7 @@ def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
 def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
     """Judge and prompts for a run's results, as plain types; no secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
-    told = {**judges.describe(config), **benchmark.describe_judge(config)}
+    told = {**judges.describe_judge(config), **benchmark.describe_judge(config)}
     if prompt is not None:
         told["prompt"] = prompt.note()
     shown = shown_judge(config, spec)

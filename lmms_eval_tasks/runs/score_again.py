@@ -100,7 +100,7 @@ def score_again(
             "conditions": by_label(lambda one: None if one.tasks else as_dicts(one.conditions)),
             "read_otherwise": by_label(lambda one: one.read_otherwise or None),
             "invalid": broken,
-            "judge": judges.describe(config) if judge else None,
+            "judge": judges.describe_judge(config) if judge else None,
         }
     usage = [row for row in run.ledger.rows() if row.judge != NONE]
     if output is not None:

@@ -59,7 +59,7 @@ def clip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setenv(CLIPSCORE, "by hand")
     monkeypatch.setattr(local_models, "problem", lambda kind, model: None)
     monkeypatch.setattr(clipscore, "clip_score", score)
-    monkeypatch.setattr(clipscore, "describe", lambda model: f"CLIP {model}")
+    monkeypatch.setattr(clipscore, "describe_encoder", lambda model: f"CLIP {model}")
     monkeypatch.setattr(texts, "pictures", pictures)
     monkeypatch.setattr(texts, "data", SimpleNamespace(load=lambda: None))
     return asked

@@ -64,7 +64,7 @@ def test_a_common_word_is_no_key():
 
 @table("spec, comparable")
 def test_only_the_papers_judge_is_comparable(spec, comparable):
-    description = judges.describe(resolved(spec, KEY))
+    description = judges.describe_judge(resolved(spec, KEY))
     assert description["comparable"] is comparable
     assert (description["warning"] is None) is comparable
     assert json.loads(json.dumps(description)) == description

@@ -110,7 +110,7 @@ def _directions(vectors: Sequence[ArrayLike]) -> NDArray[np.float64]:
     return np.asarray(scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True)))
 
 
-def describe(model: str) -> str:
+def describe_encoder(model: str) -> str:
     """One line for the results: rule, model, revision, precision, and what was cut so far.
 
     The sentences are those of all scores of this process by this model, each counted once.
