@@ -13,7 +13,7 @@ from lmms_eval_tasks.judges.run import (
     configured,
     describe_judge,
     judge_fingerprint,
-    make,
+    make_judge,
     preflight,
 )
 from lmms_eval_tasks.judges.verdict import (
@@ -35,7 +35,7 @@ __all__ = [
     "announcement",
     "configured",
     "describe_judge",
-    "make",
+    "make_judge",
     "preflight",
     "resolve",
     "judge_fingerprint",

@@ -150,7 +150,7 @@ def usable(config: Callable[[], JudgeConfig]) -> Judge:
     does"): they are kept and judged later.
     """
     try:
-        return judges.make(config())
+        return judges.make_judge(config())
     except TasksError as error:
         _say_once(str(error))
         return NoJudge()

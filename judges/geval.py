@@ -265,8 +265,8 @@ def drawn(judge: Judge, ask: _SampledRequest) -> Verdict:
     """
     config = sampling(judge.config)
     # A judge that is not the run's own (a stand-in) draws them itself.
-    if config != judge.config and judges.make(judge.config) is judge:
-        judge = judges.make(config)
+    if config != judge.config and judges.make_judge(judge.config) is judge:
+        judge = judges.make_judge(config)
     given = judge.verdicts(ask.criterion, ask.fields, SAMPLES)
     scores = [one.score for one in given if one.score is not None]
     enough = 2 * len(scores) > len(given)

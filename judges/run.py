@@ -270,7 +270,7 @@ def configured(
     return resolve(spec, env, default_model=paper)
 
 
-def make(config: JudgeConfig) -> Judge:
+def make_judge(config: JudgeConfig) -> Judge:
     """The judge of `config` in this process's run: its threads share one client.
 
     Making it opens no connection; a fork may come between (the client sees to that).
@@ -282,7 +282,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     """Check before a run all that can be checked without asking anyone: recordings, the cache, the
     prices where a budget needs them, a local model's files. TasksError: what is wrong.
     """
-    make(config)  # a file of recordings is read, a panel's members are looked at
+    make_judge(config)  # a file of recordings is read, a panel's members are looked at
     run, asked = current(), list(criteria)
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:

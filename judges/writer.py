@@ -208,7 +208,7 @@ def run_units(
     `task` is booked in the ledger; `each` is called with a unit as soon as it is through, from
     several threads. What became of each unit, in their order.
     """
-    judge = judges.make(config)
+    judge = judges.make_judge(config)
 
     def ask(want: Want[BaseModel]) -> Verdict:
         return judge.verdict(want.criterion, {**want.fields, **want.images()})

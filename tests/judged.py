@@ -29,7 +29,7 @@ def at(
     """A benchmark's judge at an endpoint, in a run of its own."""
     with LocalEndpoint(script) as endpoint, run.use(run.JudgeSession(JudgeLimits())) as current:
         config = prepare.judge_config(benchmark, f"m@{endpoint.url}", {})
-        yield judges.make(replace(config, retries=0)), endpoint, current
+        yield judges.make_judge(replace(config, retries=0)), endpoint, current
 
 
 def scored(

@@ -81,7 +81,7 @@ def judge_of(root: Path, benchmark: Benchmark) -> Judge:
     file = root / benchmark.name / "replay.jsonl"
     if not file.is_file():
         return NoJudge()
-    return judges.make(judges.resolve(f"replay:{file}", {}, default_model=""))
+    return judges.make_judge(judges.resolve(f"replay:{file}", {}, default_model=""))
 
 
 @table("name", registry.NAMES)

@@ -169,7 +169,9 @@ def _judged(
     from lmms_eval_tasks.runs import scoring
 
     def scored(one: KnownAnswer) -> Item:
-        return scoring.scored(whose.tasks[one.task], one.doc, one.text, VerdictSource(make(config)))
+        return scoring.scored(
+            whose.tasks[one.task], one.doc, one.text, VerdictSource(make_judge(config))
+        )
 
     return run.ordered_map(scored, answers, name)
 

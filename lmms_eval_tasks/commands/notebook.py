@@ -121,7 +121,7 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
     benchmark = _benchmark(task)
     own = benchmark.tasks[task]
     with context.begun():
-        asker = VerdictSource(judges.make(prepare.judge_config(benchmark, judge)))
+        asker = VerdictSource(judges.make_judge(prepare.judge_config(benchmark, judge)))
         return scoring.scored(own, own.log_entry(doc), reply, asker)
 
 

@@ -75,7 +75,7 @@ def debate_command(
         notify(judges.announcement(config, load_judge_prompt(reference.ROUND).name))
         for line in planned:
             notify(line)
-        rated = reference.rate(judges.make(config), asked)
+        rated = reference.rate(judges.make_judge(config), asked)
         current.progress.close()
         write_lines(said, (one.transcript(config.label) for one in rated))
         write_lines(out, (one.row(config.label).as_dict() for one in rated))

@@ -26,7 +26,7 @@ from lmms_eval_tasks.cvrr_es.settings import (
     CVRR_SELECTION,
 )
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
-from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make_judge_task
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
@@ -114,7 +114,7 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
         "rule": selection.parse(settings.text(CVRR_SELECTION)),
         "judge": running_model(),
     }
-    rated = {task: make(task, **given) for task in judging}
+    rated = {task: make_judge_task(task, **given) for task in judging}
     others = shown.others + compared.others
     return CvrrData(found, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
 

@@ -226,7 +226,7 @@ class CvrrEs(Benchmark):
     def media_job(self, doc: Doc) -> MediaJob:
         """The muted copy of a video, or its frames."""
         window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
-        return MediaJob(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
+        return MediaJob(doc.get("question_id", doc["id"]), window, lambda: clips.make_clip(*window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The candidates' and the study's judges'."""

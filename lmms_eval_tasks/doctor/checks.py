@@ -232,7 +232,7 @@ class Examination:
         tried = cuts[:: -(-len(cuts) // TRIAL)]
         size = _media_bytes()
         parts = [media.TaskMedia(benchmark.name, tried, len(tried))]
-        lost = media.make(parts, benchmark.title, benchmark.media_messages[0])
+        lost = media.make_jobs(parts, benchmark.title, benchmark.media_messages[0])
         if lost:
             why = {cut.name: lost[cut.key] for cut in tried if cut.key in lost}
             yield Finding("error", f"{len(lost)} of {len(tried)} made for trial:\n{listed(why)}")
@@ -275,7 +275,7 @@ def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
     """Their ends decoded, as many at once as there are processors."""
     ends = [MediaJob(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
     parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
-    bad = media.make(parts, benchmark.title, "first and last frames decoded")
+    bad = media.make_jobs(parts, benchmark.title, "first and last frames decoded")
     if good := len(paths) - len(bad):
         yield Finding("ok", f"{good:,}: first and last frame decoded")
     if bad:

@@ -157,7 +157,7 @@ def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.MediaSpec]:
     return doc["video_path"], recipe
 
 
-_made = functools.lru_cache(maxsize=4096)(clip_specs.make)
+_made = functools.lru_cache(maxsize=4096)(clip_specs.make_clip_file)
 
 
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other

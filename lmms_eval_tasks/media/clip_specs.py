@@ -70,7 +70,7 @@ class ClipFile:
     height: int
 
 
-def make(source: str | Path, recipe: MediaSpec) -> ClipFile:
+def make_clip_file(source: str | Path, recipe: MediaSpec) -> ClipFile:
     """The file that `recipe` makes of `source`, from the cache if it is there.
 
     Raises:

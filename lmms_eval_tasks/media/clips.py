@@ -23,7 +23,7 @@ Doc = Mapping[str, Json]
 
 
 @functools.lru_cache(maxsize=4096)
-def make(
+def make_clip(
     path: str, start: float | None, end: float | None, n_frames: int
 ) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str, object]]:
     """The clip of a window, from the cache if it is there, and what the log tells of it.
@@ -45,7 +45,7 @@ def make(
         source, first, last, duration = made.video, made.start, made.end, made.duration
     if n_frames:
         made, duration = (
-            clip_specs.make(source, clip_specs.MediaSpec("uniform", n_frames)),
+            clip_specs.make_clip_file(source, clip_specs.MediaSpec("uniform", n_frames)),
             last - first,
         )
     return made, {
@@ -83,7 +83,7 @@ def log(doc: Doc) -> dict[str, object]:
 
 def _made(doc: Doc) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str, object]]:
     try:
-        return make(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
+        return make_clip(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
     except MediaError as error:
         # The host cannot pass over an item, so the run ends here; before it, the check has cut it.
         raise MediaError(

@@ -236,7 +236,7 @@ def cut(doc: Doc) -> MediaJob | None:
     if not doc["video_path"]:
         return None
     window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
-    return MediaJob(doc["segment"], window, functools.partial(clips.make, *window))
+    return MediaJob(doc["segment"], window, functools.partial(clips.make_clip, *window))
 
 
 # --- the user's data ------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     return [int(limit)] * len(docs)
 
 
-def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[MediaKey, str]:
+def make_jobs(parts: Sequence[TaskMedia], title: str, done: str) -> dict[MediaKey, str]:
     """Make the cuts of the parts, as many at once as there are processors.
 
     Returns:

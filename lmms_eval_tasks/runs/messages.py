@@ -80,7 +80,9 @@ def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
 def _frames_of(path: str) -> list[Image]:
     wanted = settings.frames_for("", plan.FRAMES)
-    return list(clips.images(clip_specs.make(path, clip_specs.MediaSpec("uniform", wanted))))
+    return list(
+        clips.images(clip_specs.make_clip_file(path, clip_specs.MediaSpec("uniform", wanted)))
+    )
 
 
 def _made(given: Any) -> Any:

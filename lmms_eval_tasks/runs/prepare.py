@@ -198,7 +198,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
             cuts = [benchmark.media_job(doc) for doc in own[first:]]
             parts.append(media.TaskMedia(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.media_messages
-        known.lost = media.make(parts, benchmark.title, done)
+        known.lost = media.make_jobs(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)
         total = len({cut.name for part in parts for cut in part.cuts})
         complain = missing_files if benchmark.whole_videos else bad_items

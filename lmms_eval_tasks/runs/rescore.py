@@ -157,7 +157,9 @@ def rescore_saved(
     if judge:
         prepare.check_judge(benchmark, judge)
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
-    asked = judges.make(prepare.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
+    asked = judges.make_judge(
+        prepare.judge_config(benchmark, judge) if judge else JudgeConfig(NONE)
+    )
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: list[Numbers] = []
 

@@ -223,4 +223,4 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
 
 def _clip(file: Path) -> None:
     video_checks.probe(file)
-    clip_specs.make(file, clip_specs.MediaSpec("uniform", 2))
+    clip_specs.make_clip_file(file, clip_specs.MediaSpec("uniform", 2))

@@ -105,7 +105,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
     tasks = [task for task in played.oracle if task in benchmark.tasks]
     key = fake_replies.load_key(write_key(tmp_path / "key.json", tasks))
     spec = benchmark.criteria() and prepare.judge_config(benchmark)
-    answer = VerdictSource(judges.make(spec)) if spec else None
+    answer = VerdictSource(judges.make_judge(spec)) if spec else None
     numbers, thrown = {}, {}
     for task in tasks:
         made, right, thrown[task] = benchmark.tasks[task], [], []

@@ -111,7 +111,7 @@ def test_what_is_no_answer_costs_no_call() -> None:
     done, chats = judge_with(script(claims=["", " \n", "-"]), "Who knows?")
     assert kinds(chats) == ["claims"]
     assert (done["candidate"], done["dimensions"]) == ("Who knows?", all_are(0, "no_claims"))
-    waiting = VerdictSource(judges.make(JudgeConfig(NONE)))
+    waiting = VerdictSource(judges.make_judge(JudgeConfig(NONE)))
     done = run_scoring(judging.judge_claims(CONTEXT, QUESTION, REPLY), waiting)
     assert (done["candidate"], done["dimensions"]) == (REPLY, all_are(None, "unjudged"))
 

@@ -55,7 +55,7 @@ def folded(text: str) -> str:
 
 
 def test_maia_recorded_judge_accepts_answers_and_rejects_lures(sample_root: Path) -> None:
-    judge = judges.make(judges.resolve(recorded_judge(sample_root), {}, default_model=""))
+    judge = judges.make_judge(judges.resolve(recorded_judge(sample_root), {}, default_model=""))
     items = (one for scene in maia.told() for part in "AB" for one in maia.items(scene, part))
     for one in items:
         given = {"question": one.question, "references": one.answers}

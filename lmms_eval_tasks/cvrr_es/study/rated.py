@@ -67,7 +67,7 @@ class JudgeTask:
         return made
 
 
-def make(
+def make_judge_task(
     task: str,
     *,
     candidates: Sequence[Aligned],
