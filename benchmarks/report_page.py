@@ -44,7 +44,7 @@ def with_other_letters(value: Any, draw: random.Random) -> Any:
 
 def write_data(root: Path, videos: list[Path]) -> None:
     """A release of 100 videos, whose files differ in their last bytes alone."""
-    own = sample.build(settings.data_root()) / "maia"
+    own = sample.build_sample(settings.data_root()) / "maia"
     entries = json.loads((own / "data.json").read_text(encoding="utf-8"))
     folder = root / "maia" / "videos"
     folder.mkdir(parents=True)

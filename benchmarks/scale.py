@@ -196,7 +196,7 @@ def released(benchmark: str, times: int, root: Path, source: Path | None = None)
 
 def release(benchmark: str, times: int, root: Path, source: Path | None) -> None:
     """Write it; in a process of its own, which may grow."""
-    source = source or sample.build(root / "sample")
+    source = source or sample.build_sample(root / "sample")
     write_release(benchmark, source, root / "data", times * DATA[benchmark].times)
 
 
@@ -325,7 +325,7 @@ def files(_: argparse.Namespace) -> None:
     """Print what two runs of the sample do with files, the second of which finds clips."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        sample.build(root / "data")
+        sample.build_sample(root / "data")
         (root / "hook").mkdir()
         (root / "hook" / "sitecustomize.py").write_text(AUDIT, encoding="utf-8")
         for number in ("first", "second"):

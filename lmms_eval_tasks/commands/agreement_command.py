@@ -138,7 +138,7 @@ def _known_answers(
             f"no answers with known verdicts at {place}: the packaged sample's are used "
             "(--from PATH names others)"
         )
-        place = sample.build(settings.cache_dir() / settings.SAMPLE) / whose.name
+        place = sample.build_sample(settings.cache_dir() / settings.SAMPLE) / whose.name
         found = whose.known_answers(place, whole=whole)
     if found is None:
         raise DataError(f"{whose.title} has no answers with known verdicts")

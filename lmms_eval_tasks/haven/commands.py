@@ -59,7 +59,7 @@ def build_command(
             show(table_console(), [table])
             print(*notes, sep="\n")
             return
-        lines, written = build.build(jobs, out, config)
+        lines, written = build.build_records(jobs, out, config)
         print(*lines, *writer.outcome_lines(written), sep="\n")
     made = release.read_release(out, HavenOptions(sources=(OWN,)))
     print(f"{out}: of the source own, videos that fit HAVEN's form: {len(made.records)}")

@@ -50,7 +50,7 @@ def facts_command(
             print(f"{len(todo)} of {len(segments)} segments to ask about, the others are in {out}")
             print("\n".join(notes))
             return
-        written = build.build(planned)
+        written = build.build_facts(planned)
         for line in writer.outcome_lines(written):
             print(line)
     if any(one.failures for one in written):

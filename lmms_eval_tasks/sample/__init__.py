@@ -31,7 +31,7 @@ VERSION = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
 
-def build(root: Path) -> Path:
+def build_sample(root: Path) -> Path:
     """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
 
     A benchmark whose extra (extras.py) is not installed is left out; its own data say so.
@@ -87,7 +87,7 @@ def ready() -> None:
     Whoever begins work on the user's data calls it: a run, a command.
     """
     if settings.is_sample():
-        build(settings.data_root())
+        build_sample(settings.data_root())
 
 
 def names() -> list[str]:

@@ -105,7 +105,7 @@ def run(out: Path, console: Console) -> bool:
         build = [sys.executable, "-c", _BUILD, str(out / CHECKPOINT)]
         log = out / "checkpoint.log"
         tiny = pool.submit(stage, "tiny random checkpoint", lambda: _process(build, log))
-        root = stage("packaged sample", sample.build, settings.data_root())
+        root = stage("packaged sample", sample.build_sample, settings.data_root())
         known = [task for one in played.values() for task in one.oracle]
         stage("key of all requests", write_key, out / "key.json", known)
         texts = (file.read_text(encoding="utf-8") for file in sorted(root.glob("*/replay.jsonl")))

@@ -59,13 +59,15 @@ def runs(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, HostRun]:
     folder = tmp_path_factory.mktemp("endpoint-models")
-    checkpoint = tiny.build("qwen2_5_vl", folder / "tiny-vlm")
+    checkpoint = tiny.build_checkpoint("qwen2_5_vl", folder / "tiny-vlm")
 
     def served(tasks: str, model: str, frames: int = 4, **more: Any) -> dict[str, Any]:
         arguments = f"model={model},base_url={endpoint.url},api_key=no,max_frames_num={frames}"
         return {"model": "openai", "model_args": arguments, "tasks": tasks, **more}
 
-    language = ",".join(str(tiny.build(kind, folder / kind)) for kind in ("llama", "gpt2"))
+    language = ",".join(
+        str(tiny.build_checkpoint(kind, folder / kind)) for kind in ("llama", "gpt2")
+    )
     dead = "model=m,base_url=http://127.0.0.1:9/v1,api_key=no,max_retries=1,timeout=1"
     qwen = f"pretrained={checkpoint},device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544"
     modes = ",".join(f"maverix_{mode}" for mode in MODES)

@@ -126,7 +126,7 @@ def test_each_language_model_is_loaded_once(
 
     monkeypatch.setattr(lm_pairs, "load_pretrained", counted)
     monkeypatch.setenv(settings.FRESH, "1")
-    names = [str(tiny.build(kind, tmp_path / kind)) for kind in ("llama", "gpt2")]
+    names = [str(tiny.build_checkpoint(kind, tmp_path / kind)) for kind in ("llama", "gpt2")]
     evaluator.simple_evaluate(
         model="lm_pairs",
         model_args=f"pretrained={','.join(names)},device=cpu",

@@ -30,7 +30,7 @@ DOCS = [{"options": STATEMENTS[i : i + 2]} for i in range(0, len(STATEMENTS), 2)
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("models")
-    return {kind: str(tiny.build(kind, folder / kind)) for kind in ("gpt2", "llama")}
+    return {kind: str(tiny.build_checkpoint(kind, folder / kind)) for kind in ("gpt2", "llama")}
 
 
 def requests(*doc_ids: int) -> list[Any]:

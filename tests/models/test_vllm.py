@@ -515,7 +515,7 @@ def test_equal_pixels_make_equal_prompts(
     from lmms_eval.evaluator import simple_evaluate
     from transformers import AutoProcessor
 
-    folder = tiny.build("qwen2_5_vl", shared / "tiny-vlm")
+    folder = tiny.build_checkpoint("qwen2_5_vl", shared / "tiny-vlm")
     processor = AutoProcessor.from_pretrained(folder)
 
     def answer(self: Any, asked: dict[str, Any]) -> Any:

@@ -132,7 +132,7 @@ class Spy:
 
 @pytest.fixture(scope="module")
 def checkpoint(shared: Path) -> Path:
-    return tiny.build("qwen2_5_vl", shared / "tiny-families" / "qwen2_5_vl")
+    return tiny.build_checkpoint("qwen2_5_vl", shared / "tiny-families" / "qwen2_5_vl")
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_a_sample_of_the_present_sources_is_left_alone(copy, writes):
         if text is not None:
             (copy / "maia" / sample.VERSION).write_text(text)
         for _ in range(2):
-            assert sample.build(copy) == copy
+            assert sample.build_sample(copy) == copy
             assert len(writes) == built
         assert (copy / "maia" / "replay.jsonl").exists() is (built == 0)
     assert sorted(p.name for p in copy.iterdir()) == [".sample.lock", "maia"]
@@ -69,7 +69,7 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path, writes):
     (tmp_path / "maia").mkdir()
     (tmp_path / "maia" / "data.json").write_text("the user's own")
     with pytest.raises(DataError, match="not a packaged sample"):
-        sample.build(tmp_path)
+        sample.build_sample(tmp_path)
     assert (tmp_path / "maia" / "data.json").read_text() == "the user's own"
     assert writes == []
 
@@ -84,7 +84,7 @@ def test_a_failed_build_keeps_the_old_one_and_clears_up(copy, monkeypatch):
     (copy / ".maia-killed" / "new").mkdir(parents=True)  # by a build that was killed
     before = (copy / "maia" / "data.json").read_bytes()
     with pytest.raises(DataError, match="No space left"):
-        sample.build(copy)
+        sample.build_sample(copy)
     assert (copy / "maia" / "data.json").read_bytes() == before
     assert sorted(p.name for p in copy.iterdir()) == [".sample.lock", "maia"]
 

@@ -122,5 +122,5 @@ def test_the_sample_is_made_without_what_cannot_be(
     plain: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(registry, "NAMES", ("maia", "haven"))
-    sample.build(tmp_path)
+    sample.build_sample(tmp_path)
     assert [one.name for one in tmp_path.iterdir() if one.is_dir()] == ["maia"]

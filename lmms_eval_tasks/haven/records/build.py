@@ -74,7 +74,7 @@ def _digest(video: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def build(
+def build_records(
     jobs: Mapping[str, Job], out: Path, config: JudgeConfig | None
 ) -> tuple[list[str], list[Written[dict[str, Any]]]]:
     """Ask for the texts of videos, if there is a model, and write their records.

@@ -72,7 +72,7 @@ class FactsPlan(NamedTuple):
         return [one for one in self.segments if one.id not in there]
 
 
-def build(planned: FactsPlan) -> list[Written[BuiltEntry]]:
+def build_facts(planned: FactsPlan) -> list[Written[BuiltEntry]]:
     """Ask about the segments that the file lacks, and write it where any was made.
 
     A segment that fails is left out and told; all others are written.
