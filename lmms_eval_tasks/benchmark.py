@@ -564,7 +564,7 @@ class Benchmark:
 
 def option_set(variable: str) -> list[Condition]:
     """The condition that a setting differs from its default; [] if it does not."""
-    line = settings.told(variable)
+    line = settings.setting_note(variable)
     return [Condition(Kind.OPTION, line)] if line else []
 
 

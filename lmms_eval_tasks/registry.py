@@ -137,7 +137,7 @@ def part(name: str, module: str) -> ModuleType:
     return importlib.import_module(f"{package(name)}.{module}")
 
 
-def named(name: str) -> Benchmark:
+def find_benchmark(name: str) -> Benchmark:
     """The benchmark that a user names; a DataError if there is none of that name."""
     if name not in NAMES:
         near = nearest(name, NAMES)
@@ -170,7 +170,7 @@ def of(task: str) -> Benchmark:
     return load_benchmark(name)
 
 
-def chosen(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
+def benchmarks_of(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
     """The benchmarks of tasks, in our order, each with the names of its own."""
     for name in NAMES:
         if own := [task for task in tasks if of_task_name(task) == name]:

@@ -291,7 +291,7 @@ def markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def read_choices(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The user's choices, as `NAME=VALUE,...` in a setting; the first value of each unless told.
 
     Raises:
@@ -309,7 +309,7 @@ def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str
     return {name: given.get(name, values[0]) for name, values in choices.items()}
 
 
-def told(variable: str) -> str:
+def setting_note(variable: str) -> str:
     """The line on a run's numbers that the user set a variable; "" if it is not set."""
     given = text(variable)
     return f"made with {variable}={given}: not the default" if given else ""

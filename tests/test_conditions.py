@@ -81,7 +81,7 @@ OF_THE_RUN = {kind: words for kind, words in WORDS.items() if kind not in OF_JUD
 
 def reply(task: Task, doc: Doc, number: int) -> str:
     odd = {0: "<think>still", 1: refusals.model_error("x"), 2: "Bella domanda!"}
-    return odd.get(number % 5) or fake_replies.known(doc).right
+    return odd.get(number % 5) or fake_replies.known_replies(doc).right
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ def docs_of(benchmark: Benchmark, task: Task) -> list[Mapping[str, Any]]:
 def replies_to(task: Task, doc: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", task.example_reply(doc, 0), "I cannot help with that.", '{"lm_pairs": 1}')
     with suppress(TasksError):
-        known = fake_replies.known(doc)
+        known = fake_replies.known_replies(doc)
         yield from (known.right, known.wrong, known.unreadable)
 
 

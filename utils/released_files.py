@@ -278,11 +278,11 @@ def video_path(folders: Sequence[Path], name: str) -> Path:
     """
     names = [name, *(f"{stem(name)}{ending}" for ending in VIDEO_ENDINGS)]
     expected = folders[0] / (names[1] if stem(name) == name else name)
-    places = (named(folder, one) for folder in folders for one in names)
+    places = (find_named_file(folder, one) for folder in folders for one in names)
     return next(filter(None, places), expected)
 
 
-def named(folder: Path, name: str) -> Path | None:
+def find_named_file(folder: Path, name: str) -> Path | None:
     """The regular file of a name in a folder or below it; None without one.
 
     Its ending may be in another case (`.MP4`), and its letters may be composed in another way:

@@ -26,7 +26,7 @@ from lmms_eval_tasks.judges.reader import read_verdict
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 
 class _Recording(BaseModel):
@@ -57,7 +57,7 @@ class ReplayJudge(Judge):
             try:
                 one = _Recording.model_validate(line)
             except ValidationError as error:
-                raise JudgeError(f"{path}, line {number}: {told(error)}") from None
+                raise JudgeError(f"{path}, line {number}: {validation_problems(error)}") from None
             reply = JudgeReply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
             key = _key(one.criterion, one.shown, one.sample)
             if self._replies.setdefault(key, reply) != reply:

@@ -54,7 +54,7 @@ def agreement_command(
     from lmms_eval_tasks.runs import known_answers, prepare
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
-    whose, count = registry.named(benchmark), _count(items)
+    whose, count = registry.find_benchmark(benchmark), _count(items)
     if dry_run and output is not None:
         raise TasksError("--dry-run has no results to write to --output")
     if output is not None:

@@ -143,7 +143,7 @@ def prepare(
     """Validate a benchmark's release and put it under the data root."""
     if settings.is_sample():  # which is never changed
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    print(registry.named(benchmark).prepare(source, settings.data_root(), link))
+    print(registry.find_benchmark(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()
@@ -175,7 +175,7 @@ def import_prompts(
     """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
     from lmms_eval_tasks.commands import authors_prompts
 
-    for line in authors_prompts.write_prompts(registry.named(benchmark).name, clone, to):
+    for line in authors_prompts.write_prompts(registry.find_benchmark(benchmark).name, clone, to):
         print(line)
 
 

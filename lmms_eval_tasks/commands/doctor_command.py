@@ -67,7 +67,7 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     yield from carried_out([*machine.checks(), host])
     named = None
     with suppress(Exception):  # is told when the model's turn comes
-        named = model_class.named(run)
+        named = model_class.run_model(run)
     model = partial(model_class.examined, run) if run["model"] else None
     with machine.usable_cache(), context.begun(named):
         sent = uploads.upload_lines if run["model"] else None

@@ -81,9 +81,9 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
     Raises:
         TasksError: there is no such model, or it cannot take what the tasks hand over.
     """
-    with context.begun(model_class.named(run)):
+    with context.begun(model_class.run_model(run)):
         model, asked = context.current().model, []
-        for benchmark, names in registry.chosen(tasks):
+        for benchmark, names in registry.benchmarks_of(tasks):
             try:
                 found = benchmark.load(names)
             except DataError:  # a video that is bad; without one some clips cannot be made

@@ -130,12 +130,12 @@ def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str
     if reply_text.reply_status(answer) == "empty":  # no letter, digit or symbol
         parts.append(text["empty"])
     if rated := [row for row in others if row.rating is not None]:
-        shown = "\n\n".join(_judge(text, *one) for one in named(rated).items())
+        shown = "\n\n".join(_judge(text, *one) for one in rows_by_judge(rated).items())
         parts.append(prompts.fill(text["others"], {"ratings": shown}))
     return "\n\n".join(part.strip() for part in [*parts, text["reply"]])
 
 
-def named(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
+def rows_by_judge(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
     """Rows of one item by their judges' neutral names, Judge A first.
 
     The order is drawn for each item by a hash of item and judge: so no name and no place stays with

@@ -29,7 +29,7 @@ from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.released_files import Release
-from lmms_eval_tasks.utils.validation import FileName, Text, told
+from lmms_eval_tasks.utils.validation import FileName, Text, validation_problems
 
 HOW_TO_GET = (
     "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
@@ -145,7 +145,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
             try:
                 one = _Row.model_validate(row)
             except ValidationError as error:
-                bad[name] = f"{file}, entry {place}: {told(error)}"
+                bad[name] = f"{file}, entry {place}: {validation_problems(error)}"
                 # It keeps its text: answers are put to places, and then left out with it.
                 text = row.get("Q") if isinstance(row, Mapping) else None
                 asked[name] = text.strip() if isinstance(text, str) else ""

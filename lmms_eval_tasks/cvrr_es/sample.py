@@ -154,7 +154,7 @@ class SampleAnswer(NamedTuple):
     text: str
 
 
-def said(asked: SampleQuestion) -> dict[str, str]:
+def sample_answers(asked: SampleQuestion) -> dict[str, str]:
     """Answers to a question by their kind."""
     return {
         "right": asked.reference,
@@ -180,7 +180,7 @@ def answered(candidate: str) -> Iterator[SampleAnswer]:
     kinds = MODELS[candidate]
     for number, (dimension, name, asked) in enumerate(_numbered()):
         kind = "empty" if (candidate, number) == EMPTY else kinds[number % len(kinds)]
-        yield SampleAnswer(candidate, name, dimension, asked, kind, said(asked)[kind])
+        yield SampleAnswer(candidate, name, dimension, asked, kind, sample_answers(asked)[kind])
 
 
 def first_ratings() -> Iterator[RatingRow]:
@@ -221,7 +221,7 @@ def recordings() -> Iterator[dict[str, object]]:
     """
     every = _numbered()
     for (_, name, asked), (*_, other) in zip(every, (*every[1:], *every[:1]), strict=True):
-        worth = {said(asked)[kind]: score for kind, score in _SCORES.items()}
+        worth = {sample_answers(asked)[kind]: score for kind, score in _SCORES.items()}
         for candidate, score in ({other.reference: 0} | worth).items():
             fields = {"question": asked.question, "reference": asked.reference}
             pred = "correct" if score >= _SCORES["padded"] else "incorrect"

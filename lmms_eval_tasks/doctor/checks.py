@@ -157,7 +157,7 @@ class Examination:
             yield Finding("error", f"{root}: there are no data of any benchmark", mend)
             return
         tasks = registry.selected(self._names or there)
-        self._chosen = list(registry.chosen(tasks))
+        self._chosen = list(registry.benchmarks_of(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
         yield Finding("ok", f"{len(tasks)} of {own}")
 

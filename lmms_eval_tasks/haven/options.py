@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.settings import HAVEN
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
 # Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
@@ -169,5 +169,5 @@ def parse(text: str) -> HavenOptions:
         if len(given) == len(pairs) and all(given.values()):
             return HavenOptions.model_validate(given)
     except ValidationError as error:
-        why = f"{told(error, 2)}; known: {', '.join(HavenOptions.model_fields)}"
+        why = f"{validation_problems(error, 2)}; known: {', '.join(HavenOptions.model_fields)}"
     raise TasksError(f"{HAVEN}={text!r}: {why}")

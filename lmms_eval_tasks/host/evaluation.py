@@ -61,7 +61,7 @@ def evaluated(
         settings.take()
         judged = run.own(judging.JudgedTasks, lambda: judging.JudgedTasks(tasks))
         with _of_all():
-            run.model = model_class.named(given)
+            run.model = model_class.run_model(given)
             _check(given, tasks)
             wanted = judged.begin()
         if wanted:

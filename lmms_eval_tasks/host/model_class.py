@@ -25,7 +25,7 @@ from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import local_models
 
 
-def named(run: Mapping[str, Json]) -> context.RunModel | None:
+def run_model(run: Mapping[str, Json]) -> context.RunModel | None:
     """The run's model by the arguments of `simple_evaluate`; None for an object of the user's.
 
     Raises:
@@ -140,7 +140,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
         TasksError: the class cannot be used for these tasks.
     """
     if (model := context.current().model) is None:
-        named(run)  # says why
+        run_model(run)  # says why
         return
     plan = prepare.go_by_plan(model, needs)
     model = context.current().model or model  # whose class may be another one now
@@ -211,12 +211,12 @@ def _positions(checkpoint: Path) -> Findings:
             told = f"the text behind a video starts behind it, at {one.text} ({one.family})"
             yield Finding("ok", told)
         elif positions.is_put_right(one):
-            yield Finding("ok", positions.told(one))
+            yield Finding("ok", positions.position_line(one))
         else:
             installed = settings.value(settings.MODEL_POSITIONS) == "installed"
             option = settings.MODEL_POSITIONS.option
             mend = f"leave {option} out" if installed else "another version of transformers"
-            yield Finding("warning", positions.told(one), mend)
+            yield Finding("warning", positions.position_line(one), mend)
 
 
 def built(model: context.RunModel) -> type:

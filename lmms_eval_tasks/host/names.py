@@ -106,13 +106,13 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
 
 def doc_to_visual(doc: Doc) -> list[object]:
     """The request's pictures, files and sound in order, for simple models."""
-    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
+    delivery.note_request(delivery.request_name(doc["task"], str(doc["id"])))
     return messages.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
     """One user turn with the request's parts in order, for chat models."""
-    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
+    delivery.note_request(delivery.request_name(doc["task"], str(doc["id"])))
     return messages.messages_of(_of(doc["task"])[1].prompt(doc))
 
 

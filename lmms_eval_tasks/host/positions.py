@@ -175,7 +175,7 @@ def is_put_right(found: Start) -> bool:
     return known and settings.value(settings.MODEL_POSITIONS) == "right"
 
 
-def told(found: Start) -> str:
+def position_line(found: Start) -> str:
     """The line on wrong positions: the installed ones, and whether a run corrects them."""
     if is_put_right(found):
         return f"{found.line}: put right, at {found.largest + 1}"
@@ -183,7 +183,7 @@ def told(found: Start) -> str:
 
 
 def _condition(found: Start) -> Condition:
-    return Condition(Kind.MENDED if is_put_right(found) else Kind.POSITIONS, told(found))
+    return Condition(Kind.MENDED if is_put_right(found) else Kind.POSITIONS, position_line(found))
 
 
 def models_of(lm: ModelInstance) -> Sequence[Positioned]:

@@ -32,7 +32,7 @@ def options() -> dict[str, str]:
     Raises:
         TasksError: an option is unknown, given twice, or has none of its values.
     """
-    return settings.chosen(MAIA, CHOICES)
+    return settings.read_choices(MAIA, CHOICES)
 
 
 def media_sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:

@@ -80,7 +80,7 @@ def _known_of(task: str) -> Callable[[Doc], KnownReplies | None] | None:
     return getattr(registry.part(name, "sample"), "known", None)
 
 
-def known(doc: Doc) -> KnownReplies:
+def known_replies(doc: Doc) -> KnownReplies:
     """Replies to a doc: those of its benchmark's `sample.known(doc)`, if it has such a function.
 
     Where it has none, or it returns None, they are a letter or a reference.
@@ -125,7 +125,7 @@ def scripted(doc: Doc) -> str:
     about 70 %, unreadable on 5 %, wrong on the rest; those of a pool together on half of the pools,
     so that pool metrics lie between 0 and 1 too, with the same shares over all items.
     """
-    replies = known(doc)
+    replies = known_replies(doc)
     whole = WHOLE_POOL_SHARE if replies.pool is not None else 0.0
     if _unit("pool", replies.pool) < whole:
         return replies.right

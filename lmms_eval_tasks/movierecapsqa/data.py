@@ -104,7 +104,7 @@ def options() -> JudgeOptions:
         TasksError: an option is unknown, given twice, or has another value.
     """
     values = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
-    return JudgeOptions(**settings.chosen(MOVIERECAPSQA, values))
+    return JudgeOptions(**settings.read_choices(MOVIERECAPSQA, values))
 
 
 # --- the files that a task needs ------------------------------------------------------------------

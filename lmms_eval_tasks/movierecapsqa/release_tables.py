@@ -119,7 +119,9 @@ def read_tables(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
                 "facts": _facts(row, "fact_ids", known),
-                "srt": said(cues.get(video, []), row["movie_start_time"], row["movie_end_time"]),
+                "srt": dialogue(
+                    cues.get(video, []), row["movie_start_time"], row["movie_end_time"]
+                ),
                 "questions": [],
             }
         )
@@ -143,7 +145,7 @@ def _id(row: Row) -> str:
     return f"{row['video_id']}.{row['segment_id']}"
 
 
-def said(cues: Sequence[Cue], start: Any, end: Any) -> str:
+def dialogue(cues: Sequence[Cue], start: Any, end: Any) -> str:
     """What is said in a window of the movie, in seconds, as the site's srt has it.
 
     "" where that is no window: the schema complains of it.

@@ -249,7 +249,7 @@ class MovieRecapsQA(Benchmark):
             config = self.configure_judge(judges.configured(self.paper_judge))
             return baselines.describe_baselines(settings.value(BASELINES), config)
 
-        if (made := provenance.known("baselines", look, conditions)) is not None:
+        if (made := provenance.value_or_condition("baselines", look, conditions)) is not None:
             rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words
             section["baselines"] = {
                 **made,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks.report.pages import SERIES, WIDE, named, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, label_expression, picture
 from lmms_eval_tasks.tables.paper_tables import number
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
@@ -51,7 +51,7 @@ def dots(lines: Sequence[Comparison], about: str) -> str:
         y_scale = alt.Scale(domain=[-0.5, len(lines) - 0.5], reverse=True, nice=False)
         axis = alt.Axis(
             values=list(range(len(lines))),
-            labelExpr=named(told),
+            labelExpr=label_expression(told),
             labelPadding=9,
             grid=False,
         )

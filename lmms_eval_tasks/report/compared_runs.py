@@ -94,7 +94,7 @@ class Side:
 
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
         """The conditions of numbers that are not joined: their tasks differ in data or setting."""
-        for benchmark, _ in registry.chosen(names):
+        for benchmark, _ in registry.benchmarks_of(names):
             for join in benchmark.joint_metrics:
                 own = {name: self.items[name] for name in join.tasks if name in names}
                 if differ := aggregation.data_of(own):
@@ -165,13 +165,13 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
 def _ordered(names: Iterable[str]) -> list[str]:
     """Tasks as their benchmarks have them."""
     given = list(names)
-    return [task for one, own in registry.chosen(given) for task in one.tasks if task in own]
+    return [task for one, own in registry.benchmarks_of(given) for task in one.tasks if task in own]
 
 
 def tasks_of(sides: Sequence[Side]) -> list[tuple[Benchmark, list[Task]]]:
     """The benchmarks of some sides, each with the tasks that any of them has."""
     names = _ordered({task for side in sides for task in side.runs})
-    return [(one, [one.tasks[name] for name in own]) for one, own in registry.chosen(names)]
+    return [(one, [one.tasks[name] for name in own]) for one, own in registry.benchmarks_of(names)]
 
 
 def _name(run: saved.SavedRun) -> str:

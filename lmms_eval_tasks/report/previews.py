@@ -40,7 +40,7 @@ def find_previews(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPre
     found: dict[tuple[str, str], MediaPreview] = {}
     told = []
     names = list(dict.fromkeys(name for side in sides for name in side.runs))
-    for benchmark, own in registry.chosen(names):
+    for benchmark, own in registry.benchmarks_of(names):
         try:
             found |= _of_benchmark(benchmark, own, sides)
         except TasksError as error:

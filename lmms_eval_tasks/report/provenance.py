@@ -29,7 +29,7 @@ def implementation_notes(benchmark: str) -> dict[str, str]:
     return dict(context.current().own(_Notes).get(benchmark, {}))
 
 
-def known(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:
+def value_or_condition(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:
     """Return what `look` returns, or None and one more condition: files may have gone by now."""
     try:
         return look()

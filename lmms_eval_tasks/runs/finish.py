@@ -62,7 +62,7 @@ def annotate(
             "departures": list(judged.departures),
         }
     problems = invalid.of_judge(judged.usage, judged.labels)
-    for benchmark, names in registry.chosen(tasks):
+    for benchmark, names in registry.benchmarks_of(tasks):
         try:
             carried = {name: _carried(results, name) for name in names}
             items = {name: one.items for name, one in carried.items() if one is not None}
@@ -136,19 +136,23 @@ def _of_benchmark(
     invalid_ones = ((name, problems[name]) for name in names if name in problems)
     conditions = [Condition(Kind.INVALID, why, (name,)) for name, why in invalid_ones]
     conditions += [*_of_data(results), *of_model]
-    known = provenance.known("data", lambda: prepare.checked(benchmark, names), conditions)
+    known = provenance.value_or_condition(
+        "data", lambda: prepare.checked(benchmark, names), conditions
+    )
     left_out = {name: prepare.left_out(benchmark, known, name) if known else {} for name in names}
     loaded = known.loaded if known else None
     section, more = benchmark.describe(Ran(loaded, names, left_out, items))
     conditions += more
-    prompts = provenance.known("prompts", lambda: benchmark.prompts(names), conditions)
+    prompts = provenance.value_or_condition("prompts", lambda: benchmark.prompts(names), conditions)
     if prompts is not None:
         section["prompts"] = {name: one.note() for name, one in prompts.items()}
     if any("bypass,none" in results["results"].get(name, {}) for name in names):
         conditions.append(Condition(Kind.NOTE, _NOT_SCORED))
     judged = [name for name in items if benchmark.tasks[name].judgements]
     if judged:
-        judge = provenance.known("judge", lambda: prepare.describe_judge(benchmark), conditions)
+        judge = provenance.value_or_condition(
+            "judge", lambda: prepare.describe_judge(benchmark), conditions
+        )
         if judge is not None:
             section["judge"] = judge
             conditions += of_judge(judge, judged)
@@ -162,7 +166,9 @@ def _of_benchmark(
     for join in benchmark.joint_metrics:
         if join.group in numbers:
             details[join.group] = aggregation.joined_details(join, benchmark.tasks, items)
-    videos = provenance.known("videos", lambda: _videos(benchmark, loaded, items), conditions)
+    videos = provenance.value_or_condition(
+        "videos", lambda: _videos(benchmark, loaded, items), conditions
+    )
     section["videos"] = videos
     section["arrived"] = arrivals.line(items) or _not_counted()
     section["numbers"] = numbers

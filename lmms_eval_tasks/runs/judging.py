@@ -44,7 +44,7 @@ class JudgedTasks:
         from lmms_eval_tasks import judges
         from lmms_eval_tasks.judges import run
 
-        for benchmark, _ in registry.chosen(self.names):
+        for benchmark, _ in registry.benchmarks_of(self.names):
             self._configs.append(prepare.judge_config(benchmark))
             notify(judges.announcement(self._configs[-1], prepare.judge_prompt(benchmark)))
         asked = any(config.endpoints for config in self._configs)

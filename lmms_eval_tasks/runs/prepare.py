@@ -42,7 +42,11 @@ def check_tasks(tasks: Sequence[str]) -> None:
     """
     settings.check_settings()
     prompts.forget()
-    chosen, loaded, known = list(registry.chosen(tasks)), {}, context.current().own(_CheckedByName)
+    chosen, loaded, known = (
+        list(registry.benchmarks_of(tasks)),
+        {},
+        context.current().own(_CheckedByName),
+    )
     check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
@@ -189,7 +193,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         DataError: something cannot be made and the user did not allow it (`--allow-bad-items`, or
             `--allow-missing-videos` of whole videos), or nothing else is left of a task.
     """
-    for benchmark, names in registry.chosen(tasks):
+    for benchmark, names in registry.benchmarks_of(tasks):
         known = checked(benchmark, names)
         docs_of = {name: benchmark.docs(known.loaded, name) for name in names}
         counts = media.asked([len(own) for own in docs_of.values()], limit)

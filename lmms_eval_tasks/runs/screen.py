@@ -177,7 +177,7 @@ def tables(
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
     made = rows(numbers, invalid_names(results), section["details"])
-    shown = chosen(benchmark, made, every=every)
+    shown = chosen_tables(benchmark, made, every=every)
     conditions = from_dicts(section["conditions"])
     shown += [f"{benchmark.title}: {one.text}" for one in conditions if not one.is_limit]
     return [*shown, *(f"Note: {line}" for line in limits(conditions))]
@@ -201,7 +201,7 @@ def rows(
     return made
 
 
-def chosen(
+def chosen_tables(
     benchmark: Benchmark, rows: Sequence[TableRow], *, every: bool | None = None
 ) -> list[RenderableType]:
     """Every table of a paper, or its headline; as the user's setting says unless told."""
@@ -217,6 +217,6 @@ def invalid_names(results: Mapping[str, Json]) -> set[str]:
     """Tasks of the host's results that are invalid, and the groups they are part of."""
     tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
     groups = dict(results.get("group_subtasks", {}))
-    for benchmark, _ in registry.chosen(tasks):
+    for benchmark, _ in registry.benchmarks_of(tasks):
         groups |= {join.group: join.tasks for join in benchmark.joint_metrics}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}

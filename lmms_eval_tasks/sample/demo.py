@@ -173,7 +173,7 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     for name in names:
         benchmark = registry.of(name)
         for doc in prepare.usable_docs(benchmark, name) if name in benchmark.tasks else ():
-            known, parts = fake_replies.known(doc), benchmark.tasks[name].prompt(doc)
+            known, parts = fake_replies.known_replies(doc), benchmark.tasks[name].prompt(doc)
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
             for asked in (chat, simple):

@@ -144,7 +144,7 @@ def both(text: str) -> tuple[str, str]:
     return _ALTERNATIVES.sub(r"\1", text), _ALTERNATIVES.sub(r"\2", text)
 
 
-def chosen(texts: Sequence[str]) -> tuple[list[str], str]:
+def true_and_false(texts: Sequence[str]) -> tuple[list[str], str]:
     """Texts of which exactly one has a `[true|false]`: all in their true reading; the false one."""
     (place,) = (n for n, text in enumerate(texts) if _ALTERNATIVES.search(text))
     true, false = both(texts[place])

@@ -127,7 +127,7 @@ def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> Non
     for name in (*REAL, *ITEM, PART, "reference", "ground truth", "Judge E"):
         assert name.lower() not in text.lower()
     blocks = [(tag, body) for tag, _, body in BLOCK.findall(text)]
-    for letter, given in zip("ABCD", judge.named(ROWS).values(), strict=True):
+    for letter, given in zip("ABCD", judge.rows_by_judge(ROWS).values(), strict=True):
         level = RATINGS[int(given.rating or 0)].capitalize()
         assert text.count(f"Judge {letter} rated the reply {given.rating:g} ({level})") == 1
         assert (f"judge_{letter.lower()}_reason", given.reason) in blocks
@@ -138,14 +138,14 @@ def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> Non
 
 
 def test_names_are_stable_and_stay_with_no_judge() -> None:
-    order = list(judge.named(ROWS).values())
+    order = list(judge.rows_by_judge(ROWS).values())
     for shuffled in itertools.permutations(ROWS):
-        assert list(judge.named(shuffled).values()) == order
+        assert list(judge.rows_by_judge(shuffled).values()) == order
     without = [one for one in order if one is not order[1]]
-    assert list(judge.named(without).values()) == without
+    assert list(judge.rows_by_judge(without).values()) == without
 
     def first_of(item: AnswerKey) -> str:
-        return judge.named([row(name, 3, item=item) for name in REAL])["Judge A"].judge
+        return judge.rows_by_judge([row(name, 3, item=item) for name in REAL])["Judge A"].judge
 
     first = Counter(
         first_of(AnswerKey(f"partial_actions/{n:03d}", f"X{n % 7}")) for n in range(400)

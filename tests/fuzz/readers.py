@@ -109,7 +109,7 @@ def _unjudged(task: Task, kept: Mapping[str, Any], doc: Mapping[str, Any]) -> di
 def _replies(task: Task, doc: Mapping[str, Any], number: int) -> Iterator[str]:
     yield task.example_reply(doc, number)
     with suppress(TasksError):
-        known = fake_replies.known(doc)
+        known = fake_replies.known_replies(doc)
         yield from (known.right, known.wrong, known.unreadable, *known.drawn)
 
 

@@ -151,7 +151,7 @@ def step(kind: str, *given: str) -> None:
     """Of a class that is asked: takes the next request, or gives its media to a processor."""
     numbers = [float(one) for one in given if kind != "ask"]
     if kind == "ask":
-        delivery.handed(given[0])
+        delivery.note_request(given[0])
     elif kind == "videos":
         frames = [np.zeros((int(one), 3, 56, 56), dtype=np.uint8) for one in numbers]
         Qwen2VLVideoProcessor()(videos=frames, return_tensors="pt")

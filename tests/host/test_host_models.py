@@ -33,7 +33,9 @@ STUDY = ",".join(JUDGE_TASKS)
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[LocalEndpoint]:
-    known = [one for scene in maia.told() for part in "AB" for one in maia.items(scene, part)]
+    known = [
+        one for scene in maia.sample_scenes() for part in "AB" for one in maia.items(scene, part)
+    ]
     true = {statement for one in known for statement, _ in one.pairs}
 
     def oracle(text: str) -> str:

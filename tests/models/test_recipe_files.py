@@ -73,7 +73,7 @@ def test_the_host_reads_it_and_its_class_can_run(
     run = as_the_host_reads(recipe)
     tasks = registry.selected(run["tasks"].split(","))
     assert {registry.of_task_name(task) for task in tasks} == {benchmark}
-    model = model_class.named(run)
+    model = model_class.run_model(run)
     read = recipe.model
     assert model is not None
     assert (model.name, model.interface) == (read.name, read.interface)

@@ -24,12 +24,12 @@ def recorded(root: Path, file: Path) -> str:
 
 
 def right(task: Task, doc: Doc, number: int) -> str:
-    return fake_replies.known(doc).right
+    return fake_replies.known_replies(doc).right
 
 
 def any_reply(task: Task, doc: Doc, number: int) -> str:
     """The key's replies in turn: some right, some wrong."""
-    known = fake_replies.known(doc)
+    known = fake_replies.known_replies(doc)
     replies = [known.right, *known.drawn]
     return replies[number % len(replies)]
 

@@ -56,7 +56,9 @@ def folded(text: str) -> str:
 
 def test_maia_recorded_judge_accepts_answers_and_rejects_lures(sample_root: Path) -> None:
     judge = judges.make_judge(judges.resolve(recorded_judge(sample_root), {}, default_model=""))
-    items = (one for scene in maia.told() for part in "AB" for one in maia.items(scene, part))
+    items = (
+        one for scene in maia.sample_scenes() for part in "AB" for one in maia.items(scene, part)
+    )
     for one in items:
         given = {"question": one.question, "references": one.answers}
         for candidates, score in ((one.answers, 1.0), ((one.lure, UNKNOWN), 0.0)):
@@ -73,7 +75,7 @@ def test_maia_no_sentence_is_copied_from_the_release(maia_data: Path) -> None:
         return {text for text in texts if len(text.split()) > 3}
 
     released = json.loads((maia_data / "data.json").read_text(encoding="utf-8"))
-    ours = [maia.entry(scene) for scene in maia.told()]
+    ours = [maia.entry(scene) for scene in maia.sample_scenes()]
     assert sentences(ours) & sentences(released) == set()
 
 

@@ -244,10 +244,10 @@ def test_videos_by_name(there: str, asked: str, found: bool, tmp_path: Path) -> 
 
 def test_a_video_that_is_put_there_later_is_found(tmp_path: Path) -> None:
     os.utime(tmp_path, (1, 1))  # long ago
-    assert released_files.named(tmp_path, "a.mp4") is None
+    assert released_files.find_named_file(tmp_path, "a.mp4") is None
     (tmp_path / "a.MP4").touch()
-    assert released_files.named(tmp_path, "a.mp4") == tmp_path / "a.MP4"
+    assert released_files.find_named_file(tmp_path, "a.mp4") == tmp_path / "a.MP4"
     (tmp_path / "b.mp4").mkdir()
     os.mkfifo(tmp_path / "c.mp4")
-    assert released_files.named(tmp_path, "b.mp4") is None
-    assert released_files.named(tmp_path, "c.mp4") is None
+    assert released_files.find_named_file(tmp_path, "b.mp4") is None
+    assert released_files.find_named_file(tmp_path, "c.mp4") is None

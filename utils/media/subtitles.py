@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.json_files import read_bytes
-from lmms_eval_tasks.utils.released_files import named
+from lmms_eval_tasks.utils.released_files import find_named_file
 from lmms_eval_tasks.utils.validation import quoted
 
 MIN_SHARE = 0.5
@@ -84,7 +84,7 @@ def find_subtitles(folder: Path, video: str) -> Path | None:
     if not place.name or place.is_absolute() or ".." in place.parts:
         raise DataError(f"video id {video!r}: cannot name a subtitle file inside {folder}")
     # with_suffix() would make `talk.srt` of the id `talk.part1`
-    return named(folder, f"{video}.srt")
+    return find_named_file(folder, f"{video}.srt")
 
 
 def read_cues(path: Path) -> list[Cue]:

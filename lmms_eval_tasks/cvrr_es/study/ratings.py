@@ -32,7 +32,7 @@ from lmms_eval_tasks.media.sources import bad_items, stop
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.validation import told as told_of
+from lmms_eval_tasks.utils.validation import validation_problems as told_of
 
 OK = Status.OK.value
 _SOME = Field(pattern=r"\S")

@@ -35,7 +35,7 @@ from pydantic import (
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import KINDS
 from lmms_eval_tasks.utils import extras, json_files
-from lmms_eval_tasks.utils.validation import FileName, told
+from lmms_eval_tasks.utils.validation import FileName, validation_problems
 
 # --- the JSON of one video ------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
             plain = {n: v.tolist() if hasattr(v, "tolist") else v for n, v in held.items()}
             return Arrays.model_validate(plain)
         except ValidationError as error:
-            return told(error)
+            return validation_problems(error)
         except (*_DAMAGED, AttributeError, TypeError, ValueError) as error:
             return f"cannot be read: {error}"  # a damaged block, or no group of datasets
 
@@ -266,7 +266,7 @@ def join(
         _FILE_NAME.validate_python(video)
         given = JsonVideo.model_validate(value)
     except ValidationError as error:
-        raise DataError(f"{text}, {told(error)}") from None
+        raise DataError(f"{text}, {validation_problems(error)}") from None
     picks, scores = [frame.frame_id for frame in given.frames], list[float]()
     if arrays is None:
         shots = [[1 + bisect_left(picks, one) for one in clip.frames] for clip in given.clips]

@@ -91,7 +91,7 @@ def h5_file(folder: Path, source: str) -> Path:
 # --- which videos -------------------------------------------------------------------------------
 
 
-def chosen(source: str, videos: Iterable[str], options: HavenOptions) -> list[str]:
+def evaluated_videos(source: str, videos: Iterable[str], options: HavenOptions) -> list[str]:
     """The videos of a source that are evaluated, in natural order: the same for everyone (4.1).
 
     The paper draws 100 of each large source at random and does not name them. Ours are those with
@@ -172,7 +172,7 @@ def _read(
     for source in sources:
         files, hdf5 = texts(folder, source), h5_file(folder, source)
         entries, text = read_texts(*files), " + ".join(file.name for file in files)
-        ours = chosen(source, entries, options)
+        ours = evaluated_videos(source, entries, options)
         arrays = read_arrays(hdf5, ours) if hdf5.is_file() else {}
         for video in ours:
             name, own = f"{source}/{video}", arrays.get(video)

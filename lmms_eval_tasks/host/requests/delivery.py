@@ -221,7 +221,7 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
         run.put(Watch, before)
 
 
-def handed(name: str) -> None:
+def note_request(name: str) -> None:
     """Note that the class asks for a request's media, which it is about to use."""
     if (watch := context.current().get(Watch)) is not None:
         watch.note([("handed", name)])

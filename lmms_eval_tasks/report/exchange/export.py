@@ -43,7 +43,7 @@ def export_runs(
         TasksError: the runs hold nothing of this benchmark, `output` cannot be written, or the
             numbers are none for the Hub.
     """
-    benchmark = registry.named(name)
+    benchmark = registry.find_benchmark(name)
     if form == "hf" and not runs:
         raise TasksError("--format hf is for results of your own: name the folders of their runs")
     read = compared_runs.read_sides(runs) if runs else []

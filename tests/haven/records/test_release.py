@@ -73,7 +73,7 @@ VIDEOS = [f"video_{number}" for number in range(1, 501)]
 
 def test_the_subset_is_the_same_for_everyone() -> None:
     digests = {v: hashlib.sha256(f"0:mrhisum/{v}".encode()).hexdigest() for v in VIDEOS}
-    first = released.chosen("mrhisum", VIDEOS, HavenOptions())
+    first = released.evaluated_videos("mrhisum", VIDEOS, HavenOptions())
     assert set(first) == set(sorted(VIDEOS, key=digests.__getitem__)[:100])
     # Fixed for ever: numbers of other people's runs hang on these.
     for source, numbers in {
@@ -81,12 +81,14 @@ def test_the_subset_is_the_same_for_everyone() -> None:
         "videoxum": (158, 203, 275, 288, 499),
     }.items():
         shuffled = random.Random(1).sample(VIDEOS, len(VIDEOS))
-        found = released.chosen(source, shuffled, HavenOptions(subset=5))
+        found = released.evaluated_videos(source, shuffled, HavenOptions(subset=5))
         assert found == [f"video_{n}" for n in numbers]
-    other = released.chosen("mrhisum", VIDEOS, HavenOptions(seed=1))
-    assert first != other != released.chosen("videoxum", VIDEOS, HavenOptions())
+    other = released.evaluated_videos("mrhisum", VIDEOS, HavenOptions(seed=1))
+    assert first != other != released.evaluated_videos("videoxum", VIDEOS, HavenOptions())
     for source, size in (("tvsum", 100), ("youtube", 3), ("mrhisum", 0), ("videoxum", 500)):
-        assert released.chosen(source, reversed(VIDEOS), HavenOptions(subset=size)) == VIDEOS
+        assert (
+            released.evaluated_videos(source, reversed(VIDEOS), HavenOptions(subset=size)) == VIDEOS
+        )
 
 
 def test_videos_that_a_user_names(tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_videos_that_a_user_names(tmp_path: Path) -> None:
 
 def test_only_the_chosen_videos_are_read(tmp_path: Path) -> None:
     """What is bad outside does not matter; a bad one is not replaced."""
-    chosen = released.chosen("mrhisum", VIDEOS[:30], HavenOptions(subset=4))
+    chosen = released.evaluated_videos("mrhisum", VIDEOS[:30], HavenOptions(subset=4))
 
     def change(data: dict[str, Any], arrays: dict[str, Any]) -> None:
         for video in data.keys() - set(chosen):
