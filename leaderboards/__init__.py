@@ -124,7 +124,7 @@ def stored(benchmark: str) -> Mapping[str, Json]:
     return {**_NO_PAPER, **found}
 
 
-def tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+def stored_tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     """The tables of a parsed file: the paper's, then those that stand beside them."""
     return [*board.get("tables", ()), *board.get("beside", {}).values()]
 
@@ -139,7 +139,7 @@ def title(found: Mapping[str, Json]) -> str:
     return found.get("label") or f"Table {found['number']}"
 
 
-def rows(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[PrintedRow]:
+def printed_rows(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[PrintedRow]:
     """The rows of a file's table."""
     models: Mapping[str, str] = board["models"]
     # What a table's rows are, if its first column is headed so: models, with one name each.
@@ -159,7 +159,7 @@ def cells(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[list[Pri
     """The figures of a file's table, row by row."""
     columns = board["columns"]
     made = []
-    for row, raw in zip(rows(board, found), found["rows"], strict=True):
+    for row, raw in zip(printed_rows(board, found), found["rows"], strict=True):
         line = []
         for column, figure in row.figures.items():
             parts = [one.get("ours", {}) for one in (found, columns[column], raw)]

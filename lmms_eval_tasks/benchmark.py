@@ -536,7 +536,7 @@ class Benchmark:
         """
         from lmms_eval_tasks.tables import layouts
 
-        return layouts.tables(self.board(), self.table_rows(rows))
+        return layouts.draw_tables(self.board(), self.table_rows(rows))
 
     def table_rows(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
         """Add to the rows the numbers that `board` needs and that follow from several rows."""

@@ -127,7 +127,7 @@ def _is_stated(
         text, begin, place.end()
     ):
         return False
-    turning = words if denies else (*words, *forms.table("statements")["turning"].split())
+    turning = words if denies else (*words, *forms.load_table("statements")["turning"].split())
     if not _is_kept(after[done.end() :], done["sign"] or "", turning, denies=denies, cut=cut):
         return False
     # What stands in the candidate's text may be a quotation, unless it is a word alone.

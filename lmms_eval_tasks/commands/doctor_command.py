@@ -62,7 +62,9 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     from lmms_eval_tasks.models import model_capabilities
 
     host = DoctorCheck(
-        "host", needs.examined, f"pip install lmms-eval=={model_capabilities.table().host}"
+        "host",
+        needs.examined,
+        f"pip install lmms-eval=={model_capabilities.capability_table().host}",
     )
     yield from carried_out([*machine.checks(), host])
     named = None

@@ -49,7 +49,7 @@ def estimate_command(
         config = prepare.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()
-    show(table_console(), estimate.table(found, rate or assumed))
+    show(table_console(), estimate.estimate_tables(found, rate or assumed))
     notes = [note for one in found for note in one.notes]
     notes.append(
         f"judging takes: at {rate or assumed:g} calls a second"

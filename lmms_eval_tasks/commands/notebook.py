@@ -56,7 +56,7 @@ def read_run(*paths: str | Path) -> RunFrames:
 
     with context.begun():
         found = compared_runs.read_sides([Path(one) for one in paths])
-        numbers = exports.frame([*exports.rows(found)])
+        numbers = exports.frame([*exports.headline_rows(found)])
         runs = [
             {
                 "run": side.label,

@@ -56,7 +56,10 @@ def report_command(
         found = compared_runs.read_sides(runs)
         show(
             table_console(),
-            [*exports.tables(list(exports.rows(found))), *exports.condition_notes(found)],
+            [
+                *exports.run_tables(list(exports.headline_rows(found))),
+                *exports.condition_notes(found),
+            ],
         )
         return
     if form not in ("text", "json"):
@@ -66,6 +69,8 @@ def report_command(
     if form == "html":
         text = run_page.html(found, media, page)
     else:
-        text = exports.FORMS[form](list(exports.rows(found)), exports.condition_notes(found))
+        text = exports.FORMS[form](
+            list(exports.headline_rows(found)), exports.condition_notes(found)
+        )
     write_text(page, text)
     print(f"{page}: {', '.join(side.label for side in found)}")

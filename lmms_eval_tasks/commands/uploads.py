@@ -134,7 +134,7 @@ def _format(measure: Measure) -> str:
 
 def _name(name: str) -> str:
     """The model's own name, of an alias too."""
-    models = model_capabilities.table().models.items()
+    models = model_capabilities.capability_table().models.items()
     return next((own for own, entry in models if name == own or name in entry.aliases), name)
 
 

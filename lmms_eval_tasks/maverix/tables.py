@@ -21,7 +21,7 @@ _LENGTHS = {"localized": "", "long": "long_"}  # of a video -> how names of task
 class ModelNumbers(NamedTuple):
     """One model's numbers with one length of video."""
 
-    rows: Mapping[tuple[str, str], TableRow]  # by kind and mode
+    marked_rows: Mapping[tuple[str, str], TableRow]  # by kind and mode
     sound: Mapping[str, str]  # mode -> metrics.SOUND; of all lengths
 
     def value(self, kind: str, mode: str, metric: str) -> float | None:
@@ -65,7 +65,7 @@ class ModelNumbers(NamedTuple):
         }
 
 
-def rows(given: Sequence[TableRow]) -> Iterator[TableRow]:
+def marked_rows(given: Sequence[TableRow]) -> Iterator[TableRow]:
     """The rows with their marks, and for each model and length one more, `maverix_..._by_mode`."""
     asked = [(TASKS[row.task], row) for row in given if row.task in TASKS]
     for model in dict.fromkeys(row.model for _, row in asked):

@@ -363,7 +363,7 @@ class Maverix(Benchmark):
 
     def table_rows(self, rows: Sequence[TableRow]) -> list[TableRow]:
         """With what stands by mode, and with marks of sound that did not arrive."""
-        return list(tables.rows(rows))
+        return list(tables.marked_rows(rows))
 
     def media_job(self, doc: Doc) -> MediaJob | None:
         """Its segment, or the whole video; modes without picture and sound need none."""

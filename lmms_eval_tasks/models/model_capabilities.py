@@ -189,7 +189,7 @@ class Table(Strict):
 
 
 @functools.lru_cache(maxsize=1)
-def table() -> Table:
+def capability_table() -> Table:
     """The packaged table."""
     text = files(__package__).joinpath("classes.json").read_text(encoding="utf-8")
     return Table.model_validate_json(text)
@@ -197,7 +197,7 @@ def table() -> Table:
 
 def class_of(model: str, interface: Interface) -> Class | None:
     """A model's class for one of the host's interfaces; of a name or an alias."""
-    return dict((table().model(model) or ModelEntry()).classes()).get(interface)
+    return dict((capability_table().model(model) or ModelEntry()).classes()).get(interface)
 
 
 def media_of(model: str, interface: Interface) -> MediaSupport | None:
@@ -218,8 +218,8 @@ def host_version() -> str | None:
 def of_another_host() -> str:
     """That the installed host is not the one that was read; "" if it is."""
     installed = host_version()
-    read = f"the table of models was made for lmms-eval {table().host}, and this is {installed}"
-    return "" if installed == table().host else read
+    read = f"the table of models was made for lmms-eval {capability_table().host}, and this is {installed}"
+    return "" if installed == capability_table().host else read
 
 
 def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
@@ -237,7 +237,7 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
         cell = one.sound(with_picture).with_args(model.arguments)
         other = of_another_host()
         status, why = (status, f"{other}.") if other else (cell.status, cell.why)
-    elif table().model(model.name) is None:
+    elif capability_table().model(model.name) is None:
         why = f"The table of models does not have {model.name}."
     else:
         why = f"{model.name} has no {model.interface} class."

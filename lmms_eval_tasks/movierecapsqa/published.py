@@ -156,11 +156,11 @@ def _tables(
         by.setdefault(one.by, []).append(item)
     numbers = {one: aggregation.numbers(task, own) for one, own in by.items()}
     made = [TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()]
-    shown = layouts.tables(leaderboards.stored("movierecapsqa"), made)
-    by_dimension = {one: rows(found.answers, answered, one) for one in DIMENSIONS}
+    shown = layouts.draw_tables(leaderboards.stored("movierecapsqa"), made)
+    by_dimension = {one: agreement_rows(found.answers, answered, one) for one in DIMENSIONS}
     tables: list[RenderableType] = [*shown]
     for name, compared in by_dimension.items():
-        tables += [*table(name, compared), ""]
+        tables += [*agreement_tables(name, compared), ""]
     return tables, {
         "dimensions": {
             name: {"rows": {title: one.as_dict() for title, one in own.items()}}
@@ -176,7 +176,7 @@ def _tables(
     }
 
 
-def rows(
+def agreement_rows(
     answers: Sequence[Released], items: Sequence[RecapItem], dimension: str
 ) -> dict[str, AgreementRow]:
     """How far our scores of the answers agree with the published ones: of each model, all models
@@ -195,7 +195,7 @@ def rows(
     return {name: row(own, scale) for name, own in groups.items()}
 
 
-def table(dimension: str, found: Mapping[str, AgreementRow]) -> list[Table]:
+def agreement_tables(dimension: str, found: Mapping[str, AgreementRow]) -> list[Table]:
     """A dimension's coefficients, a row for each model, for all of them and for people."""
 
     def cells(one: AgreementRow) -> list[str]:

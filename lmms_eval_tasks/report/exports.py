@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Row = JsonObject
 
 
-def rows(sides: Sequence[Side]) -> Iterator[Row]:
+def headline_rows(sides: Sequence[Side]) -> Iterator[Row]:
     """Every headline number of every side, with its interval and its difference from the first's.
 
     Values, intervals and differences are in the metric's own unit; `videos` is what the intervals
@@ -173,7 +173,7 @@ def _ends(value: Row, text: Callable[[float, int], str]) -> str:
     return f" [{text(value['low'], 3)}, {text(value['high'], 3)}]"
 
 
-def tables(found: Sequence[Row]) -> Iterator[Table]:
+def run_tables(found: Sequence[Row]) -> Iterator[Table]:
     """For a terminal: intervals below the numbers, and differences from the first run's."""
 
     def value(row: Row) -> str:
@@ -193,7 +193,7 @@ def tables(found: Sequence[Row]) -> Iterator[Table]:
 
 def as_text(found: Sequence[Row], told: Sequence[str] = ()) -> str:
     """The tables of a terminal as a file holds them, and the conditions below them."""
-    return terminal_tables.as_file([*tables(found), *told])
+    return terminal_tables.as_file([*run_tables(found), *told])
 
 
 FORMS: dict[str, Callable[[Sequence[Row], Sequence[str]], str]] = {

@@ -73,7 +73,7 @@ def leaderboards_of(
         runs: the model that the paper calls a run's, by the side's label; None: by its checkpoint.
         found: the sides, any of which may have none of this benchmark's tasks.
     """
-    tables = leaderboards.tables(benchmark.board())
+    tables = leaderboards.stored_tables(benchmark.board())
     return [_board(benchmark, table, runs, found) for table in tables]
 
 
@@ -207,7 +207,11 @@ def called(
     if len(given) > len(found):
         raise DataError(f"--as names {len(given)} models for {len(found)} runs: one for each")
     cells = itertools.chain(
-        *(one for table in leaderboards.tables(paper) for one in leaderboards.cells(paper, table))
+        *(
+            one
+            for table in leaderboards.stored_tables(paper)
+            for one in leaderboards.cells(paper, table)
+        )
     )
     known = list(dict.fromkeys(n for cell in cells for n in (cell.model, cell.identity) if n))
     for one in given:

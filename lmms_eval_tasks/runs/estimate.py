@@ -91,7 +91,7 @@ def _stand_ins(
     return answer
 
 
-def table(estimates: Sequence[CostEstimate], rate: float) -> list[Table]:
+def estimate_tables(estimates: Sequence[CostEstimate], rate: float) -> list[Table]:
     """The estimates with their sum, at so many calls a second."""
     from lmms_eval_tasks.judges.report import dollars, duration
 

@@ -87,7 +87,7 @@ def score_again(
         problems |= broken
         values, details = by_label(lambda one: one.values), by_label(lambda one: one.details)
         bad = {done.label(one.name, one.model) for one in done.found if done.is_invalid(one)}
-        rows = screen.rows(values, bad, details)
+        rows = screen.table_rows(values, bad, details)
         show(table_console(), screen.chosen_tables(benchmark, rows))
         changes = by_label(lambda one: one.changes and one.changes.line(judged=judge is not None))
         print("\n".join([*done.told(), *(f"{label}: {line}" for label, line in changes.items())]))

@@ -58,7 +58,7 @@ def full(results: Mapping[str, Json], console: Console, *, every: bool) -> None:
     """Print the papers' tables; `every` one of them, or the headlines."""
     for name in registry.NAMES:
         if name in results["lmms_eval_tasks"]:
-            show(console, tables(registry.load_benchmark(name), results, every=every))
+            show(console, paper_tables(registry.load_benchmark(name), results, every=every))
     for line in report.of_results(results):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -170,20 +170,20 @@ def _numbers(rows: Iterable[Sequence[str]]) -> Table:
 # --- the tables in full ---------------------------------------------------------------------------
 
 
-def tables(
+def paper_tables(
     benchmark: Benchmark, results: Mapping[str, Json], *, every: bool
 ) -> list[RenderableType]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
-    made = rows(numbers, invalid_names(results), section["details"])
+    made = table_rows(numbers, invalid_names(results), section["details"])
     shown = chosen_tables(benchmark, made, every=every)
     conditions = from_dicts(section["conditions"])
     shown += [f"{benchmark.title}: {one.text}" for one in conditions if not one.is_limit]
     return [*shown, *(f"Note: {line}" for line in limits(conditions))]
 
 
-def rows(
+def table_rows(
     numbers: Mapping[str, Mapping[str, Json]],
     bad: Collection[str],
     details: Mapping[str, Mapping[str, Json]],

@@ -37,7 +37,7 @@ COUNT = "amount"  # the unit of counts, which have no decimals
 CHANGES = ("points", "rating_change", "clipscore_change")  # units of numbers with a sign
 
 
-def tables(board: Spec, rows: Sequence[TableRow]) -> list[Table]:
+def draw_tables(board: Spec, rows: Sequence[TableRow]) -> list[Table]:
     """Draw a board's layouts; lines and tables without a number are left out.
 
     Args:

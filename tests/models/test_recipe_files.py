@@ -104,7 +104,7 @@ def test_each_task_of_the_tables_is_in_a_recipe(benchmark: str) -> None:
     board = leaderboards.stored(benchmark)
     cells = (
         cell
-        for table in leaderboards.tables(board)
+        for table in leaderboards.stored_tables(board)
         for row in leaderboards.cells(board, table)
         for cell in row
     )

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell, cells, tables
+from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell, cells, stored_tables
 from lmms_eval_tasks.report import board, compared_runs
 from lmms_eval_tasks.report.paper_rows import OurCell
 from lmms_eval_tasks.runs import prepare
@@ -28,7 +28,7 @@ VIDEOS = 40
 
 
 def every_cell(board: Mapping[str, Any]) -> list[PrintedCell]:
-    grids = [cells(board, one) for one in tables(board)]
+    grids = [cells(board, one) for one in stored_tables(board)]
     return [cell for grid in grids for line in grid for cell in line]
 
 
@@ -42,7 +42,7 @@ def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
         else:
             assert cell.ours, cell
     assert {cell.kind for cell in found} <= stored["groups"].keys() | {""}
-    for one in tables(stored):
+    for one in stored_tables(stored):
         # A text instead of a number of ours is for statistics and differences alone.
         if isinstance(one.get("ours", {}), dict):
             assert any(isinstance(c.ours, OurNumber) for line in cells(stored, one) for c in line)
@@ -75,7 +75,7 @@ def test_what_is_stored_beside_a_figure() -> None:
     found = {
         (name, leaderboards.title(one), c.model, c.row, c.column): c
         for name, stored in ((one, leaderboards.stored(one)) for one in registry.NAMES)
-        for one in tables(stored)
+        for one in stored_tables(stored)
         for line in cells(stored, one)
         for c in line
     }
@@ -214,7 +214,7 @@ def test_on_the_terminal(run: Path) -> None:
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_published_rows_alone(name: str) -> None:
     out = written("text", [], name)
-    for one in tables(leaderboards.stored(name)):
+    for one in stored_tables(leaderboards.stored(name)):
         assert leaderboards.title(one) in out
     assert "conditions" not in out
     assert "95 %" not in out

@@ -126,7 +126,7 @@ def test_how_replies_were_read_is_said_beside_other_doubts() -> None:
     assert notes == ["doubt 0", "doubt 1", "doubt 2", *heaviest]
     assert "  and 3 more notes (--tables headline)" in lines
     assert "INVALID: maia_vsv: 9 of 10 requests failed" in lines
-    full = screen.tables(registry.load_benchmark("maia"), of, every=False)
+    full = screen.paper_tables(registry.load_benchmark("maia"), of, every=False)
     assert [one for one in full if "few" in str(one)] == ["Note: maia_vsv: few"]
 
 

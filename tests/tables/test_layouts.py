@@ -91,7 +91,7 @@ def test_a_board_of_somebody_else() -> None:
     }
 
     def drawn(bad: str = "") -> list[list[str]]:
-        shown = checks.printed(layouts.tables(BOARD, rows(numbers, "kart", bad)))
+        shown = checks.printed(layouts.draw_tables(BOARD, rows(numbers, "kart", bad)))
         return [line.split() for line in lines_of(shown, "Races") if "kart" in line]
 
     first = [["kart", "dry", "all", "50.0", "3"], ["kart", "dry", "valid", "75.0", "3"]]
