@@ -82,7 +82,7 @@ def questions() -> dict[str, list[SampleQuestion]]:
     }
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """The clips of every dimension, by file."""
     made = {
         name: scenes.clip(
@@ -98,7 +98,7 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All other files."""
     found: dict[str, object] = {
         f"{name}/annotations_{name}.json": [
@@ -236,7 +236,7 @@ def recordings() -> Iterator[dict[str, object]]:
 # --- a judge's ratings, played --------------------------------------------------------------------
 
 
-def known(doc: Doc) -> KnownReplies | None:
+def known_replies(doc: Doc) -> KnownReplies | None:
     """Replies to a doc of the judge study; None of one that is answered, not rated.
 
     Right is the reference rating, or 3 without one.

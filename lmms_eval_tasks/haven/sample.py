@@ -101,7 +101,7 @@ PLAYED = Played(
 # --- the files ------------------------------------------------------------------------------------
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All files but the videos."""
     found: dict[str, object] = {}
     for source in dict.fromkeys(story.source for story in STORIES):
@@ -217,7 +217,7 @@ WIDTHS = (8, 4, 7, 4, 7, 1)  # of a mark's numbers in bits; 31 in all
 CHECK_BITS = 9
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """All videos, by file."""
     return {
         f"videos/{story.source}/{story.video}.mp4": Clip(
@@ -278,7 +278,7 @@ def check_sum(value: int) -> int:
 _DRAWS = 8  # replies of a coin to a doc
 
 
-def known(doc: HavenDoc) -> KnownReplies:
+def known_replies(doc: HavenDoc) -> KnownReplies:
     """Replies to a doc of any HAVEN task (data.make_doc).
 
     Right is what reaches the best value that the item allows. A coin's replies are in the right

@@ -39,7 +39,7 @@ PLAYED = Played(
 )
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """Both clips, by file."""
     return {
         f"videos/{scene['video']}.mp4": scenes.clip(
@@ -52,7 +52,7 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All other files."""
     data = json.dumps([entry(scene) for scene in sample_scenes()], ensure_ascii=False, indent=1)
     return {"data.json": f"{data}\n", "replay.jsonl": replay()}

@@ -116,7 +116,7 @@ def in_words(number: int) -> str:
 # --- the files ------------------------------------------------------------------------------------
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """All videos, by file."""
     return {
         f"videos/{name}.mp4": Clip(
@@ -131,7 +131,7 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All other files."""
     data = json.dumps({"version": VERSION, "items": items()}, ensure_ascii=False, indent=1)
     made = {f"subtitles/{VIDEOS[video - 1]}.srt": subtitles(video) for video in SUBTITLED}

@@ -110,7 +110,7 @@ def stories() -> dict[str, RecapStory]:
 # --- the videos -----------------------------------------------------------------------------------
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """The recaps, and the movies, which hum throughout."""
     found = {}
     for movie, story in stories().items():
@@ -149,7 +149,7 @@ def _acted(scene: RecapScene, window: Sequence[float]) -> Iterator[Actor]:
 # --- the data file --------------------------------------------------------------------------------
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All other files."""
     return {"segments.json": segments(), "replay.jsonl": replay()}
 

@@ -42,7 +42,7 @@ def write(
     results = real_data() / kind / "judge_results"
     folder.mkdir(parents=True, exist_ok=True)
     clip = folder / "clip.mp4"
-    videos = sample.videos()
+    videos = sample.sample_videos()
     next(own for name, own in videos.items() if name.endswith("/box.mp4")).write(clip)
     place = folder / "root" / "cvrr_es"
     release_from_judgements(results, place, clip, model=model, dimensions=dimensions)
