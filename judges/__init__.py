@@ -2,7 +2,7 @@
 
 config = judges.resolve(settings.text(settings.JUDGE), os.environ, default_model="gpt-4o")
 judges.preflight(config, [criterion])            # before a run: JudgeError
-judges.make(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
+judges.make_judge(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
 
 Read verdict.py (the types) first, then engine.py; docs/judges.md is for users.
 """
@@ -35,8 +35,8 @@ __all__ = [
     "announcement",
     "configured",
     "describe_judge",
+    "judge_fingerprint",
     "make_judge",
     "preflight",
     "resolve",
-    "judge_fingerprint",
 ]

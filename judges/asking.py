@@ -1,11 +1,11 @@
 """Requests for a judgement from scoring a reply, and who answers them: the one way to an item.
 
-Scoring is a generator. It yields lists of `Ask`s, gets a `Verdict` for each, and returns the item.
-Driven with a judge it is a run; with saved verdicts it is `rescore`; with stand-ins it is the
-estimate; with a provider that writes requests down it is a batch.
+Scoring is a generator. It yields lists of `JudgeRequest`s, gets a `Verdict` for each, and
+returns the item. Driven with a judge it is a run; with saved verdicts it is `rescore`; with
+stand-ins it is the estimate; with a provider that writes requests down it is a batch.
 
     def oevqa(doc, reply):
-        done = yield from judged("agrees", AGREES, fields, reply)
+        done = yield from judge_reply("agrees", AGREES, fields, reply)
         return {"candidate": done.candidate, "status": done.status, "right": done.score}
 """
 
@@ -106,7 +106,7 @@ class VerdictSource:
 
 
 def parsed_reply(ask: JudgeRequest, verdict: Verdict) -> Any:
-    """Return the parsed reply of a verdict (`reader.said`)."""
+    """Return the parsed reply of a verdict (`reader.parsed_reply`)."""
     return reader.parsed_reply(ask.criterion, ask.fields, verdict)
 
 
@@ -120,7 +120,7 @@ class RereadRequest(JudgeRequest):
 
 
 def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
-    """Return the test for saved verdicts when a judge is named for a saved run (`Asker.keeps`).
+    """Return the test for saved verdicts of a run for which a judge is named (`VerdictSource.keeps`).
 
     Without a judge (`none`) all stand; with one, those that this very judge gave with the same
     settings and prompt.

@@ -121,7 +121,7 @@ def _doubt(one: Mapping[str, Json]) -> str:
 
 
 def file_of(benchmark: str, fingerprint: str) -> Path:
-    """Return the file in which the check of a judge with its prompt (`judges.setup`) is kept."""
+    """Return the file in which the check of a judge is kept, by its `judges.judge_fingerprint`."""
     folder = settings.judge_cache() or settings.cache_dir() / "judge"
     return folder / "checks" / f"{benchmark}-{fingerprint}.json"
 

@@ -57,7 +57,7 @@ class LanguageJudge(Judge):
         """Judge one item `samples` times; a request for several choices costs its prompt once.
 
         Statuses: `api_error` after the configured retries; `skipped` over the budget, or once the
-        endpoint was given up; else as in `reader.judged`, after one repair attempt.
+        endpoint was given up; else as in `reader.read_verdict`, after one repair attempt.
 
         Raises:
             PromptError: the template names a field that is not in `fields` (a benchmark's bug).

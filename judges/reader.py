@@ -61,7 +61,7 @@ def read_verdict(
     for a reply that was cut off, also where what arrived looks whole, but for a label that stands
     whole before its reason was cut (the authors of MAIA read the first word); `refused` for a
     content filter or a refusal; `parse_failure` (or `truncated`) for a text that is not one verdict
-    (`reader.read`); else `ok`, with the criterion's score. An `ok` without a reason has
+    (`reader.read_reply`); else `ok`, with the criterion's score. An `ok` without a reason has
     `reason == ""`, so that such verdicts can be counted.
 
     Args:

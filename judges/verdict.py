@@ -71,7 +71,7 @@ class Verdict:
     raw: str = ""  # the reply as received; kept also when it could not be read
     judge: str = ""  # who was asked: `JudgeConfig.label`
     model: str = ""  # the model as the endpoint named it in its reply
-    setup: str = ""  # hash of the judge's settings and prompt: `judges.setup`
+    setup: str = ""  # hash of the judge's settings and prompt: `judges.judge_fingerprint`
     repaired: bool = False  # the first reply could not be used, this is the second one's verdict
     usage: Usage | None = None
     # G-Eval: the score's mean over the probabilities of the score's own token, and the share of the
@@ -167,7 +167,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class JudgeConfig:
-    """Everything that makes a judge. Hashable: one judge per config and run (`judges.make`)."""
+    """Everything that makes a judge. Hashable: one judge per config and run."""
 
     provider: str  # one of the names above
     model: str = ""  # as asked for; a recordings file for `replay`

@@ -164,7 +164,7 @@ def _judged(
     whose: Benchmark, config: JudgeConfig, answers: Sequence[KnownAnswer], name: str
 ) -> list[Item]:
     """The items of the answers, each scored as in a run."""
-    from lmms_eval_tasks.judges import make, run
+    from lmms_eval_tasks.judges import make_judge, run
     from lmms_eval_tasks.judges.asking import VerdictSource
     from lmms_eval_tasks.runs import scoring
 

@@ -73,7 +73,7 @@ def missed(name: str, error: Exception) -> None:
 
 
 def _say(line: str) -> None:
-    """`notify.say`, if it can be imported."""
+    """`notify.notify`, if it can be imported."""
     with contextlib.suppress(Exception):
         from lmms_eval_tasks.notify import notify
 

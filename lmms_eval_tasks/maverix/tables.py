@@ -21,7 +21,7 @@ _LENGTHS = {"localized": "", "long": "long_"}  # of a video -> how names of task
 class ModelNumbers(NamedTuple):
     """One model's numbers with one length of video."""
 
-    marked_rows: Mapping[tuple[str, str], TableRow]  # by kind and mode
+    rows: Mapping[tuple[str, str], TableRow]  # by kind and mode
     sound: Mapping[str, str]  # mode -> metrics.SOUND; of all lengths
 
     def value(self, kind: str, mode: str, metric: str) -> float | None:

@@ -76,7 +76,7 @@ def make_clip_file(source: str | Path, recipe: MediaSpec) -> ClipFile:
     Raises:
         MediaError: the source cannot be read or the result cannot be written; names the source.
     """
-    work = (__name__, "write")
+    work = (__name__, "write_clip")
     entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
     facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))

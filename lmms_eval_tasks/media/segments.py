@@ -78,7 +78,7 @@ def segment(
     except (TypeError, ValueError) as error:  # also one that is infinite, or no number
         raise MediaError(f"{source}: no segment from {start} s to {end} s: {error}") from error
     name = f"{'segment' if sound else 'muted'}-{first}-{last or 'end'}"
-    work = ("lmms_eval_tasks.utils.media.cut", "write")
+    work = ("lmms_eval_tasks.utils.media.cut", "write_window")
     entry = cache.kept(source, name, _VERSION, work, start=first, end=last, sound=sound)
     return CutSegment(
         video=entry.paths[".mp4"],

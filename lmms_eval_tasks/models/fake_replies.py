@@ -77,11 +77,11 @@ def _known_of(task: str) -> Callable[[Doc], KnownReplies | None] | None:
     name = registry.of_task_name(task) if task else None
     if name is None or not registry.has_part(name, "sample"):
         return None
-    return getattr(registry.part(name, "sample"), "known", None)
+    return getattr(registry.part(name, "sample"), "known_replies", None)
 
 
 def known_replies(doc: Doc) -> KnownReplies:
-    """Replies to a doc: those of its benchmark's `sample.known(doc)`, if it has such a function.
+    """Replies to a doc: those of its benchmark's `sample.known_replies(doc)`, if there is one.
 
     Where it has none, or it returns None, they are a letter or a reference.
 

@@ -217,9 +217,9 @@ def host_version() -> str | None:
 
 def of_another_host() -> str:
     """That the installed host is not the one that was read; "" if it is."""
-    installed = host_version()
-    read = f"the table of models was made for lmms-eval {capability_table().host}, and this is {installed}"
-    return "" if installed == capability_table().host else read
+    installed, expected = host_version(), capability_table().host
+    line = f"the table of models was made for lmms-eval {expected}, and this is {installed}"
+    return "" if installed == expected else line
 
 
 def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:

@@ -98,7 +98,7 @@ def rated(
 ) -> ScoringSteps[Mapping[str, rating_means.DimensionRating]]:
     """One answer by the baselines that were asked for (asking.py); 0 is for what is no answer.
 
-    Statuses are those of asking.judged, and `no_reference` where the dataset has no answer.
+    Statuses are those of asking.judge_reply, and `no_reference` where the dataset has no answer.
 
     Returns:
         `geval`: score (0..1 or None), status, mode ("logprobs" or "samples" or None) and dimensions

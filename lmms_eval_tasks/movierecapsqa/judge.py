@@ -128,7 +128,7 @@ class Label(BaseModel):
     """One claim's label; `id` is the claim's number, from 1 on. What else is said is let be."""
 
     id: int = Field(validation_alias=AliasChoices("id", "claim_number"))
-    read_label: str = Field(json_schema_extra={"enum": list(dict.fromkeys(chain(*WORDS.values())))})
+    label: str = Field(json_schema_extra={"enum": list(dict.fromkeys(chain(*WORDS.values())))})
 
     @field_validator("id", mode="before")
     @classmethod

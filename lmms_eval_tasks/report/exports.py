@@ -127,9 +127,7 @@ class _Grid(NamedTuple):
     """Numbers by task and metric, with columns of each run: numbers, and differences."""
 
     headings: Sequence[str]
-    condition_lines: Sequence[
-        tuple[tuple[str, str], Sequence[str]]
-    ]  # task and metric, and the cells
+    lines: Sequence[tuple[tuple[str, str], Sequence[str]]]  # task and metric, and the cells
     first: str  # the side that others are compared with; "" if there is no difference
 
 

@@ -118,7 +118,7 @@ def version(name: str) -> str:
 def write_sample(name: str, folder: Path) -> None:
     """Write a benchmark's sample into an existing empty folder, its videos side by side."""
     made = module(name)
-    videos, files = made.videos(), made.files()
+    videos, files = made.sample_videos(), made.sample_files()
     for file in (*videos, *files):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
     # Threads: encoders let go of Python's lock.

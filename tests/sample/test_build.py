@@ -92,7 +92,7 @@ def test_a_failed_build_keeps_the_old_one_and_clears_up(copy, monkeypatch):
 def test_two_processes_at_once(tmp_path):
     names = ("cvrr_es", "maia")  # those that take least
     code = "import pathlib, sys; from lmms_eval_tasks import sample; "
-    code += f"sample.registry.NAMES = {names}; sample.build(pathlib.Path(sys.argv[1]))"
+    code += f"sample.registry.NAMES = {names}; sample.build_sample(pathlib.Path(sys.argv[1]))"
     command = [sys.executable, "-c", code, str(tmp_path)]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     errors = [process.communicate(timeout=600)[1] for process in both]

@@ -40,7 +40,7 @@ def test_two_builds_are_the_same(name: str, sample_root: Path, tmp_path: Path) -
     sample.write_sample(name, again)
     files = {p.relative_to(again).as_posix() for p in again.rglob("*") if p.is_file()}
     made = sample.module(name)
-    assert files == {*made.videos(), *made.files(), sample.VERSION}
+    assert files == {*made.sample_videos(), *made.sample_files(), sample.VERSION}
     for file in files:
         assert (folder / file).read_bytes() == (again / file).read_bytes(), file
     assert sum((again / file).stat().st_size for file in files) < BYTES[name]

@@ -114,7 +114,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import saved_runs
 resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 try:
-    saved_runs.read(Path({str(file)!r}))
+    saved_runs.read_saved_run(Path({str(file)!r}))
 except DataError as error:
     print(error)
 """

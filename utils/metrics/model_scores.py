@@ -309,7 +309,7 @@ def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
 
 
 def _load_scorer(_: str, folder: Path) -> _Scorer:
-    """The model with its limits; raises what transformers raises, as `local_models.load` does."""
+    """The model with its limits; raises what transformers raises."""
     from transformers import AutoModelForSeq2SeqLM
 
     tokenizer = local_models.tokenizer_of(folder)

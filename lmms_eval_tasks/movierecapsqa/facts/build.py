@@ -29,7 +29,7 @@ BuiltEntry = dict[str, Any]  # a segment as the file has it
 
 
 class FactsPlan(NamedTuple):
-    """What is to be done, and with what; `prompt` is `writer.load("facts", steps.STEPS)`."""
+    """What is to be done, and with what; `prompt` is that of `writer.load_step_prompt`."""
 
     file: Path
     config: JudgeConfig
