@@ -120,7 +120,7 @@ class RereadRequest(JudgeRequest):
 
 
 def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
-    """Return the test for saved verdicts of a run for which a judge is named (`VerdictSource.keeps`).
+    """Return the test for saved verdicts where a judge is named for a run (`VerdictSource.keeps`).
 
     Without a judge (`none`) all stand; with one, those that this very judge gave with the same
     settings and prompt.
