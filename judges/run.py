@@ -332,7 +332,7 @@ def announcement(config: JudgeConfig, prompt: str = "") -> str:
 
 def current() -> JudgeSession:
     """Its judges' run. TasksError: a setting, the cache or the prices cannot be used."""
-    return context.current().own(JudgeSession, from_settings)
+    return context.current().instance_of(JudgeSession, from_settings)
 
 
 def _interrupt() -> str:

@@ -131,7 +131,7 @@ class Metric(Generic[I]):
         """True if an interval is computed; for some metrics one takes minutes."""
         return self.always_interval or self.host_fields is not None or self.per_unit is not None
 
-    def own(self, items: Sequence[I]) -> Sequence[I]:
+    def counted_items(self, items: Sequence[I]) -> Sequence[I]:
         """The items that count (`include`)."""
         return items if self.include is None else [item for item in items if self.include(item)]
 

@@ -63,7 +63,7 @@ class Context:
         self._own: dict[type, Any] = {}
         self._lock = threading.RLock()
 
-    def own(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
+    def instance_of(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
         """The run's own object of a class: made by `make`, or without arguments, when asked first.
 
         Its `close`, if it has one, is called in the end.
@@ -201,12 +201,12 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
     return [*docs[:first], *dealt, *docs[first + len(taken) :]]
 
 
-def gathered(own: T) -> list[T]:
+def gathered(value: T) -> list[T]:
     """The values of all processes of the run, by rank; each process has to call this."""
     torch = sys.modules.get("torch")
     processes = torch.distributed if torch is not None else None
     if processes is None or not processes.is_available() or not processes.is_initialized():
-        return [own]
+        return [value]
     found: list[Any] = [None] * processes.get_world_size()
-    processes.all_gather_object(found, own)
+    processes.all_gather_object(found, value)
     return found

@@ -121,7 +121,7 @@ def once(make: Made) -> Made:
 
     @functools.wraps(make)
     def kept(*args: Any, **named: Any) -> Any:
-        made, key = context.current().own(_Made), (make, args, *sorted(named.items()))
+        made, key = context.current().instance_of(_Made), (make, args, *sorted(named.items()))
         if key not in made:
             made[key] = make(*args, **named)
         return made[key]

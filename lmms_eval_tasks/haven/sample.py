@@ -168,7 +168,7 @@ def shot_level_gt(story: Story) -> list[int]:
     return [int(number in story.key_shots) for number in range(1, len(story.shots) + 1)]
 
 
-def _write_h5(own: Sequence[Story], path: Path) -> None:
+def _write_h5(stories: Sequence[Story], path: Path) -> None:
     """A group for each video, as released.
 
     change_points (n_shots, 2), both ends inclusive, n_frame_per_seg (n_shots,) and picks (n_steps,)
@@ -179,7 +179,7 @@ def _write_h5(own: Sequence[Story], path: Path) -> None:
     import numpy as np
 
     with h5py.File(path, "w") as file:
-        for story in own:
+        for story in stories:
             keyframes = [n in story.keyframes for n in range(1, len(story.frames) + 1)]
             lengths = [last - first + 1 for first, last in story.change_points]
             made = file.create_group(story.video)

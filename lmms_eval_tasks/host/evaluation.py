@@ -59,7 +59,7 @@ def evaluated(
         limit, offset = given.get("limit"), given.get("offset") or 0
         run = stack.enter_context(context.begun(limit=limit, offset=offset))
         settings.take()
-        judged = run.own(judging.JudgedTasks, lambda: judging.JudgedTasks(tasks))
+        judged = run.instance_of(judging.JudgedTasks, lambda: judging.JudgedTasks(tasks))
         with _of_all():
             run.model = model_class.run_model(given)
             _check(given, tasks)

@@ -125,7 +125,7 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.log_entry(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
-    known = context.current().own(delivery.Deliveries)
+    known = context.current().instance_of(delivery.Deliveries)
     if seen := known.seen.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
     if request in known.at_limit:

@@ -149,7 +149,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             if told["tasks"] is None:
                 raise TasksError("no --tasks: lmms_eval tasks list shows all that there are")
             _settle_tasks(args, told["tasks"])
-            unsaved = context.outside().own(kept_replies.Unsaved)
+            unsaved = context.outside().instance_of(kept_replies.Unsaved)
             unsaved.clear()
             own_second = _own_second(module, told["output_path"])
             saving: list[str] = []
@@ -216,7 +216,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
     taken: list[Path] = []
 
     @functools.wraps(second)
-    def own(*args: object, **kwargs: object) -> object:
+    def with_second(*args: object, **kwargs: object) -> object:
         while True:
             named = second(*args, **kwargs)
             claim = Path(output_path, f".{named}.run".replace(":", "-"))
@@ -230,7 +230,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
                 taken.append(claim)
                 return named
 
-    module.utils.get_datetime_str = own
+    module.utils.get_datetime_str = with_second
     try:
         yield
     finally:

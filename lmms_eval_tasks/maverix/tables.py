@@ -85,13 +85,13 @@ def _state(mode: str, rows: Sequence[tuple[str, TableRow]]) -> str:
     Where the mode was not run, those of the others say whether S stands in for it.
     """
 
-    def counted(metric: str, *, own: bool = True) -> float | None:
-        found = [number(row.values.get(metric)) for at, row in rows if (at == mode) == own]
+    def counted(metric: str, *, of_model: bool = True) -> float | None:
+        found = [number(row.values.get(metric)) for at, row in rows if (at == mode) == of_model]
         known = [count for count in found if count is not None]
         return sum(known) if known else None
 
     if (missing := counted("n_sound_missing")) is None:
-        missing = counted(f"n_sound_missing_{mode}", own=False)
+        missing = counted(f"n_sound_missing_{mode}", of_model=False)
         # Without a missing one it may be delivered or not be known: no table tells these two apart.
         return "" if missing is None else "not delivered" if missing else "unknown"
     return "not delivered" if missing else "unknown" if counted("n_sound_unknown") else "delivered"

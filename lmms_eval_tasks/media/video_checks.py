@@ -100,7 +100,7 @@ def look(
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
     said = {name: known[path] for name, path in asked.items()}
     found = {name: one for name, one in said.items() if isinstance(one, VideoInfo)}
-    noted = context.current().own(_Noted)
+    noted = context.current().instance_of(_Noted)
     odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in noted}
     if odd:
         noted.update(asked[name] for name in odd)

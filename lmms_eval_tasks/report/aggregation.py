@@ -26,7 +26,7 @@ def numbers(task: Task, items: Items) -> JsonObject:
     found: JsonObject = {CARRIER: count_failed(items)}
     ran = aggregate.as_counted(items)
     for metric in (*task.metrics, *task.extra_metrics(ran)):
-        if own := metric.own(ran):
+        if own := metric.counted_items(ran):
             found[metric.name] = None
             with aggregate.never_raises(metric.name):
                 found[metric.name] = metric.compute(own)

@@ -60,7 +60,7 @@ def _shown(board: Leaderboard) -> Iterator[TextRow]:
             continue
 
         def texts_of(of: Callable[[OurCell, int], str], line: LeaderboardRow = line) -> list[str]:
-            pairs = zip(line.own, places, strict=True)
+            pairs = zip(line.our_cells, places, strict=True)
             return [NONE if own is None else of(own, decimals) for own, decimals in pairs]
 
         yield TextRow((line.group, line.name), texts_of(_value), "value")
@@ -77,23 +77,23 @@ def _decimals(board: Leaderboard, place: int) -> int:
     return max((-int(one.as_tuple().exponent) for one in figures if one is not None), default=2) + 1
 
 
-def _value(own: OurCell, decimals: int) -> str:
-    mark = "" if own.is_valid else f" {INVALID}"
-    return f"{fixed(own.value.estimate / own.cell.scale, decimals)}{mark}"
+def _value(cell: OurCell, decimals: int) -> str:
+    mark = "" if cell.is_valid else f" {INVALID}"
+    return f"{fixed(cell.value.estimate / cell.cell.scale, decimals)}{mark}"
 
 
-def _ends(own: OurCell, decimals: int) -> str:
-    if own.value.ends is None:
+def _ends(cell: OurCell, decimals: int) -> str:
+    if cell.value.ends is None:
         return NONE
-    low, high = (fixed(end / own.cell.scale, decimals) for end in own.value.ends)
+    low, high = (fixed(end / cell.cell.scale, decimals) for end in cell.value.ends)
     return f"{low}..{high}"
 
 
-def _difference(own: OurCell, decimals: int) -> str:
-    if own.difference is None:
+def _difference(cell: OurCell, decimals: int) -> str:
+    if cell.difference is None:
         return NONE
-    mark = {True: " in", False: " out", None: ""}[own.inside]
-    return f"{signed(own.difference / own.cell.scale, decimals)}{mark}"
+    mark = {True: " in", False: " out", None: ""}[cell.inside]
+    return f"{signed(cell.difference / cell.cell.scale, decimals)}{mark}"
 
 
 def _grid(board: Leaderboard) -> tuple[list[str], list[str], list[TextRow]]:
@@ -178,7 +178,7 @@ def _rows(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[JsonO
     for board in made:
         for line in board.lines:
             for place, (cell, column) in enumerate(zip(line.cells, board.columns, strict=True)):
-                own = line.own[place] if line.run else None
+                own = line.our_cells[place] if line.run else None
                 if own is None if line.run else cell.figure is None:
                     continue
                 ours = cell.ours if isinstance(cell.ours, OurNumber) else None
@@ -201,9 +201,9 @@ def _rows(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[JsonO
                 yield row | as_columns(_of(conditions, line, own))
 
 
-def _of(conditions: Conditions, line: LeaderboardRow, own: OurCell | None) -> Record:
+def _of(conditions: Conditions, line: LeaderboardRow, cell: OurCell | None) -> Record:
     """The conditions of a number of a run; none of the paper's."""
-    return concerning(conditions[line.run], own.tasks) if own else ()
+    return concerning(conditions[line.run], cell.tasks) if cell else ()
 
 
 def _json(made: Sequence[Leaderboard], conditions: Conditions) -> str:
@@ -244,7 +244,7 @@ def _picture(board: Leaderboard) -> str:
 
 def _points(board: Leaderboard, place: int) -> Iterator[JsonObject]:
     for line in board.lines:
-        cell, own = line.cells[place], line.own[place] if line.run else None
+        cell, own = line.cells[place], line.our_cells[place] if line.run else None
         point = {"name": _name(line), "side": line.run}
         if own:
             ends = {"low": number(own.value.low), "high": number(own.value.high)}

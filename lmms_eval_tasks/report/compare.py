@@ -67,11 +67,11 @@ def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -
         str(item.get(split) or "") for side in sides for item in side.items.get(task.name, ())
     }
 
-    def own(value: str) -> Quantity:
+    def of_category(value: str) -> Quantity:
         part = of_task(task, metric).part(lambda item: str(item.get(split)) == value)
         return dataclasses.replace(part, row=value)
 
-    made = (_compared(own(value), sides) for value in sorted(values - {""}))
+    made = (_compared(of_category(value), sides) for value in sorted(values - {""}))
     return _corrected([line for line in made if line.numbers])
 
 
@@ -109,7 +109,7 @@ def shown(task: Task) -> list[Metric]:
 
 def by_item(metric: Metric, items: Items) -> dict[str, float]:
     """Per-item values of a metric, by item id; empty if the metric is not a mean of items."""
-    found = metric.per_unit(metric.own(items)) if metric.per_unit else {}
+    found = metric.per_unit(metric.counted_items(items)) if metric.per_unit else {}
     ids = {item["id"] for item in items}
     return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
 

@@ -47,7 +47,7 @@ class LeaderboardRow(NamedTuple):
     name: str
     cells: Sequence[PrintedCell]
     run: str = ""  # label of the side; "" of the paper's
-    own: Sequence[OurCell | None] = ()  # a run's
+    our_cells: Sequence[OurCell | None] = ()  # a run's
     beside: str = ""  # the published model that the run's is the same as
 
 

@@ -21,12 +21,12 @@ class _Notes(dict[str, dict[str, str]]):
 
 def note(benchmark: str, metric: str, told: str) -> None:
     """Remember what a metric was computed with, or why not; the last one counts."""
-    context.current().own(_Notes).setdefault(benchmark, {})[metric] = told
+    context.current().instance_of(_Notes).setdefault(benchmark, {})[metric] = told
 
 
 def implementation_notes(benchmark: str) -> dict[str, str]:
     """The notes of this run on a benchmark so far, by metric."""
-    return dict(context.current().own(_Notes).get(benchmark, {}))
+    return dict(context.current().instance_of(_Notes).get(benchmark, {}))
 
 
 def value_or_condition(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:

@@ -258,7 +258,7 @@ def _differences(task: Task, items: Items) -> Iterator[Note]:
 
 
 def _value(metric: Metric, items: Sequence[Item]) -> float | None:
-    own = metric.own(items)
+    own = metric.counted_items(items)
     try:
         value: Any = metric.compute(own) if own else None
     except (KeyError, TypeError):  # saved before the authors' rule was read

@@ -45,7 +45,7 @@ def check_tasks(tasks: Sequence[str]) -> None:
     chosen, loaded, known = (
         list(registry.benchmarks_of(tasks)),
         {},
-        context.current().own(_CheckedByName),
+        context.current().instance_of(_CheckedByName),
     )
     check_extras(chosen)
     check_frames(chosen)
@@ -145,7 +145,7 @@ def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
     """Return the checked data; they are checked now if they were not, or not for these tasks."""
-    all_known = context.current().own(_CheckedByName)
+    all_known = context.current().instance_of(_CheckedByName)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
         known = all_known[benchmark.name] = CheckedData(load_data(benchmark, names), names)

@@ -309,12 +309,15 @@ def _numbers(
 
 
 def _joined(
-    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[SavedRun, Items]], done: Rescored
+    benchmark: Benchmark,
+    side: Side,
+    side_runs: Mapping[str, tuple[SavedRun, Items]],
+    done: Rescored,
 ) -> Iterator[Numbers]:
     """The joined numbers of runs of one side."""
     for join in benchmark.joint_metrics:
-        runs = [own[name][0] for name in join.tasks if name in own]
-        sides = {run.task: own[run.task][1] for run in runs}
+        runs = [side_runs[name][0] for name in join.tasks if name in side_runs]
+        sides = {run.task: side_runs[run.task][1] for run in runs}
         if not (values := aggregation.joined(join, sides)):
             if sides and join.host_fields:
                 done.apart.setdefault(join.group, []).append(side)

@@ -184,22 +184,22 @@ def _line(
     return names, texts, known
 
 
-def _value(own: Sequence[TableRow], metric: str) -> float | None:
+def _value(cell_rows: Sequence[TableRow], metric: str) -> float | None:
     """The number of a cell's rows; their sum, if several have one."""
-    found = [known for row in own if (known := number(row.values.get(metric))) is not None]
+    found = [known for row in cell_rows if (known := number(row.values.get(metric))) is not None]
     return found[0] if len(found) == 1 else sum(found) if found else None
 
 
-def _text(cell: Spec, own: Sequence[TableRow], rows: Rows) -> str:
+def _text(cell: Spec, cell_rows: Sequence[TableRow], rows: Rows) -> str:
     """A cell's number as text, with its marks."""
     metric, unit = metric_of(cell), cell.get("unit", "")
-    value, is_invalid = _value(own, metric), any(row.invalid for row in own)
+    value, is_invalid = _value(cell_rows, metric), any(row.invalid for row in cell_rows)
     if value is None:
         return NONE
     decimals = int(cell.get("decimals", 0 if unit == COUNT else 2))
     base = rows.get((cell["given"], cell.get("minus", "").format_map(cell)))
     # What is INVALID is not compared with what is not.
-    is_apart = base is not None and base not in own and base.invalid == is_invalid
+    is_apart = base is not None and base not in cell_rows and base.invalid == is_invalid
     if base is not None and is_apart:
         if (before := number(base.values.get(metric))) is None:
             return NONE
@@ -207,6 +207,6 @@ def _text(cell: Spec, own: Sequence[TableRow], rows: Rows) -> str:
     value = 100 * value if unit in leaderboards.SCALES else value
     text = (signed if is_apart or unit in CHANGES else fixed)(value, decimals)
     if spread := cell.get("spread"):
-        variance = _value(own, spread.format_map(cell))
+        variance = _value(cell_rows, spread.format_map(cell))
         text = text if variance is None else marked(text, f"±{fixed(variance, decimals)}")
     return doubted(text, is_invalid and cell.get("doubt") == "cells")

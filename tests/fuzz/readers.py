@@ -281,7 +281,7 @@ def off_range(task: Task, item: Mapping[str, Any]) -> str:
         if item.get(name) is not None and not fits(item):
             return f"{name} {item[name]!r}"
     for metric in task.metrics:
-        value = metric.compute(metric.own([item]))
+        value = metric.compute(metric.counted_items([item]))
         if isinstance(value, float) and not math.isfinite(value):
             return f"{metric.name} is {value}"
         if metric.is_share and value is not None and not 0 <= value <= 1:

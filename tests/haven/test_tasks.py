@@ -34,7 +34,7 @@ FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.JUDGE, "none")
     # As after a check: docs made by hand are of no data.
-    context.current().own(prepare._CheckedByName)["haven"] = prepare.CheckedData(
+    context.current().instance_of(prepare._CheckedByName)["haven"] = prepare.CheckedData(
         LoadedData(None, ""), []
     )
     no_models(monkeypatch)
@@ -199,7 +199,7 @@ def test_joint_replies() -> None:
 
 def test_a_number_that_the_limit_cut() -> None:
     """Frame 1 may have been 10 to 19: it is no keyframe of the reply, in the run and after it."""
-    known_of_run = context.current().own(delivery.Deliveries)
+    known_of_run = context.current().instance_of(delivery.Deliveries)
     for at_limit, share in ((True, 0.0), (False, 0.5), (None, 0.5)):
         known = {} if at_limit is None else {("haven_v2v", "tvsum/video_1"): at_limit}
         known_of_run.at_limit = known

@@ -133,7 +133,7 @@ def test_a_run_that_was_stopped_goes_on(
     assert hashes == {one["doc_hash"] for one in results["samples"][TASK]}
 
     # Until they are saved they are not lost.
-    unsaved = context.outside().own(Unsaved)
+    unsaved = context.outside().instance_of(Unsaved)
     for asked in (DOCS, 0):
         play.model.asked = 0
         play(letters)

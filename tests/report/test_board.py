@@ -265,7 +265,7 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]
     assert (line.name, line.beside) == ("gpt-4o (maverix_vs)", "GPT-4o")
-    easy = line.own[0]
+    easy = line.our_cells[0]
     assert easy is not None
     assert easy.difference == pytest.approx(0.75 - 0.667)
     page = tmp_path / "page.md"

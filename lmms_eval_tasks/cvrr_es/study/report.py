@@ -100,17 +100,17 @@ def _name(rater: Rater) -> str:
     return rater.judge + how.get(rater.round, f", {rater.round}")
 
 
-def _rater(name: str, own: RatingPairs, judge: str = "", how: str = "panel") -> Report:
+def _rater(name: str, pairs: RatingPairs, judge: str = "", how: str = "panel") -> Report:
     """What a rater or a panel gave, and how far it can be relied on."""
-    candidates = sorted({pair.item.candidate for pair in own})
+    candidates = sorted({pair.item.candidate for pair in pairs})
     return {
         "name": name,
         "judge": judge,
         "round": how,
         "itself": [one for one in candidates if folded(one) == folded(judge) != ""],
-        "kappa": kappas.reliability(own),
-        "leniency": kappas.leniency(own),
-        "ratings": summaries(own),
+        "kappa": kappas.reliability(pairs),
+        "leniency": kappas.leniency(pairs),
+        "ratings": summaries(pairs),
     }
 
 

@@ -96,9 +96,11 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
         rated | truth.keys(), key=lambda item: (_ORDER[places[item.question].dimension], item)
     )
 
-    def pairs(own: Mapping[AnswerKey, float | None]) -> RatingPairs:
+    def pairs(ratings: Mapping[AnswerKey, float | None]) -> RatingPairs:
         return [
-            RatingPair(item, *places[item.question], own.get(item), truth.get(item), item in own)
+            RatingPair(
+                item, *places[item.question], ratings.get(item), truth.get(item), item in ratings
+            )
             for item in items
         ]
 

@@ -138,13 +138,13 @@ class RequestRunner:
         self._finish({place: (requests[place], ids[place]) for place in own}, replies)
         return replies
 
-    def _ask(self, call: _Call, left: Mapping[str, list[int]], own: Sequence[int]) -> None:
+    def _ask(self, call: _Call, left: Mapping[str, list[int]], indices: Sequence[int]) -> None:
         """Ask the requests of each task that have no kept reply, and keep each reply."""
         if self._pace.in_flight:
             self._ask_side_by_side(call, [place for places in left.values() for place in places])
             return
         # Many classes take the first request's task, or what its media are, for a whole batch.
-        for task, places in _even(left, own).items():
+        for task, places in _even(left, indices).items():
             if modality := context.current().plan.modality.get(task):
                 self._lm.modality = modality
             self._ask_in_portions(call, places)
@@ -274,7 +274,7 @@ class RequestRunner:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
-                    at_limit = context.current().own(delivery.Deliveries).at_limit
+                    at_limit = context.current().instance_of(delivery.Deliveries).at_limit
                     at_limit[request.task_name, name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
@@ -332,20 +332,20 @@ def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
     return made
 
 
-def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
+def _even(left: Mapping[str, list[int]], indices: Sequence[int]) -> dict[str, list[int]]:
     """The requests that this process asks, by task: as many of each task as any other process.
 
     Some classes wait in every call for those of the other processes. A process with fewer requests
     asks its last one again.
     """
-    if not own:
+    if not indices:
         return dict(left)
     everyone = context.gathered({name: len(places) for name, places in left.items()})
     made = {}
     for name in dict.fromkeys(name for one in everyone for name in one):
         places = left.get(name, [])
         missing = max(one.get(name, 0) for one in everyone) - len(places)
-        made[name] = [*places, *[(places or own)[-1]] * missing]
+        made[name] = [*places, *[(places or indices)[-1]] * missing]
     return made
 
 
@@ -377,4 +377,4 @@ def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
 def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
     """Record the media that reached the model of the doc with this name."""
     if told is not None:
-        context.current().own(delivery.Deliveries).seen[request.task_name, name] = told
+        context.current().instance_of(delivery.Deliveries).seen[request.task_name, name] = told
