@@ -34,7 +34,7 @@ NEAR = 1  # points that a rating may be away from the known one and still agree
 class VerdictPair(NamedTuple):
     """The known verdict on an answer and the judge's."""
 
-    known: float
+    known_score: float
     judged: int | None  # on the scale; None: the judge gave none
     cluster: str
 
@@ -49,20 +49,22 @@ def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> JsonObject:
     """
     is_rating = len(scale) > 2
     near = NEAR if is_rating else 0
-    agree = [float(one.judged is not None and abs(one.judged - one.known) <= near) for one in pairs]
+    agree = [
+        float(one.judged is not None and abs(one.judged - one.known_score) <= near) for one in pairs
+    ]
     rated = [one for one in pairs if one.judged is not None]
 
     def coefficient(some: Sequence[VerdictPair]) -> float | None:
-        sides = [one.known for one in some], [one.judged for one in some]
+        sides = [one.known_score for one in some], [one.judged for one in some]
         return kappa(*sides, scale, "quadratic" if is_rating else None).value
 
     # Where all known verdicts are equal kappa is 0, whatever the judge says.
-    has_kappa = len({one.known for one in rated}) > 1 and coefficient(rated) is not None
+    has_kappa = len({one.known_score for one in rated}) > 1 and coefficient(rated) is not None
     clusters = [one.cluster for one in rated]
     counts: dict[str, Counter[str]] = {}
     for one in pairs:
         judged = "none" if one.judged is None else f"{one.judged:g}"
-        counts.setdefault(f"{one.known:g}", Counter())[judged] += 1
+        counts.setdefault(f"{one.known_score:g}", Counter())[judged] += 1
     return {
         "answers": len(pairs),
         "failed": len(pairs) - len(rated),

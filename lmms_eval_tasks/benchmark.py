@@ -264,7 +264,7 @@ class KnownAnswer(NamedTuple):
     doc: Item  # the question's fields in the log (`Task.log_fields`)
     text: str  # the answer
     # The right verdicts by name (`Task.judgements`), the main one first; empty if none is known.
-    known: Mapping[str, float]
+    right_verdicts: Mapping[str, float]
 
 
 @dataclass(frozen=True)

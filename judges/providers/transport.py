@@ -280,10 +280,10 @@ class _Network(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 problem = error
             else:
-                return self.known(stream, until)
+                return self.wrap_stream(stream, until)
         raise problem
 
-    def known(self, stream: httpcore.NetworkStream, until: _Deadline) -> _Stream:
+    def wrap_stream(self, stream: httpcore.NetworkStream, until: _Deadline) -> _Stream:
         """The stream, as one that ends in time."""
         made = _Stream(stream, self, until)
         with self._lock:
@@ -339,7 +339,7 @@ class _Stream(httpcore.NetworkStream):
         timeout: float | None = None,
     ) -> _Stream:
         secured = self._stream.start_tls(ssl_context, server_hostname, self._left(timeout))
-        return self._network.known(secured, self._until)
+        return self._network.wrap_stream(secured, self._until)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

@@ -177,7 +177,7 @@ def _judged(
 
 
 def _check(
-    title: str, known: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
+    title: str, reference_answers: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
 ) -> JsonObject:
     """The figures of each verdict, and in a line what comes of them; for people and JSON."""
     from lmms_eval_tasks.runs import known_answers
@@ -186,8 +186,10 @@ def _check(
     check: JsonObject = {
         "title": title,
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "scale": list(known.scale),
-        "verdicts": {name: checks.figures(own, known.scale) for name, own in pairs.items()},
+        "scale": list(reference_answers.scale),
+        "verdicts": {
+            name: checks.figures(own, reference_answers.scale) for name, own in pairs.items()
+        },
     }
     return {**check, "line": checks.line(check)}
 
@@ -241,7 +243,7 @@ def _with_ends(interval: Mapping[str, Json], times: float, decimals: int, unit: 
 def _answers(answers: Sequence[KnownAnswer], items: Items) -> list[JsonObject]:
     """Each answer with its verdicts, for JSON; its text stays in the data."""
     return [
-        {"task": one.task, "id": one.doc["id"], "known": dict(one.known)}
+        {"task": one.task, "id": one.doc["id"], "known": dict(one.right_verdicts)}
         | {name: item.get(name) for name in ("status", "verdicts")}
         for one, item in zip(answers, items, strict=True)
     ]

@@ -127,7 +127,9 @@ def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> A
 
 
 def _joined(
-    entries: Sequence[CandidateAnswer], places: Mapping[str, str], known: Mapping[str, CvrrQuestion]
+    entries: Sequence[CandidateAnswer],
+    places: Mapping[str, str],
+    questions: Mapping[str, CvrrQuestion],
 ) -> dict[str, int]:
     """Numbers of the answers by the ids of their questions.
 
@@ -140,13 +142,13 @@ def _joined(
         return {list(asked)[place]: number for number, place in by_text.items()}
     found: dict[str, int] = {}
     wheres: dict[tuple[str, str, str], list[str]] = {}
-    for place, own in known.items():
+    for place, own in questions.items():
         wheres.setdefault((_fold(own.question), own.video_id, own.reference), []).append(place)
     for number, one in enumerate(entries):
         text = _fold(one.question)
         alike = wheres.get((text, one.video, one.reference), [])
         # A file that says less, or a row of the annotations that cannot be used.
-        if not (one.video and one.reference) or one.id not in known:
+        if not (one.video and one.reference) or one.id not in questions:
             alike = [*alike, one.id] if one.id in asked and text in ("", asked[one.id]) else alike
         free = [place for place in alike if place not in found]
         if free:

@@ -55,7 +55,7 @@ class Released:
     scores: Mapping[str, int | None]  # published, by DIMENSIONS
 
     @property
-    def known(self) -> dict[str, float]:
+    def known_scores(self) -> dict[str, float]:
         """Those of the scores that there are."""
         return {name: float(score) for name, score in self.scores.items() if score is not None}
 
@@ -77,7 +77,7 @@ class Data:
         )
         scored: dict[str, list[bool]] = {}
         for one in self.answers:
-            scored.setdefault(one.by, []).append(bool(one.known))
+            scored.setdefault(one.by, []).append(bool(one.known_scores))
         yield from (f"{name}: {sum(own)} of {len(own)}" for name, own in scored.items())
 
 
@@ -99,7 +99,7 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     docs = {doc["id"]: doc for doc in data.task_docs(LoadedData(release, spoken), TASK)}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
     own = Data(release.place, release.digest, _released(release, docs))
-    if not any(one.known for one in own.answers):
+    if not any(one.known_scores for one in own.answers):
         told = (
             f"{release.place} (data {release.digest}): the dataset's answers, and answers to "
             "another segment's question as wrong ones"
@@ -109,7 +109,9 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     if whole and not settings.text(BASELINES):
         baselines = {"judged_baselines": list(JUDGED_BASELINES)}
     answers = [
-        KnownAnswer(task.name, task.log_fields({**one.doc, **baselines}), one.text, one.known)
+        KnownAnswer(
+            task.name, task.log_fields({**one.doc, **baselines}), one.text, one.known_scores
+        )
         for one in own.answers
     ]
     return KnownAnswers(answers, list(own.coverage()), scale, tables=partial(_tables, own, task))

@@ -156,8 +156,8 @@ def dialogue(cues: Sequence[Cue], start: Any, end: Any) -> str:
     return "\n\n".join(f"{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}" for cue in own)
 
 
-def _facts(row: Row, column: str, known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
-    ids, own = row[column], known.get(_id(row), {})
+def _facts(row: Row, column: str, labels: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    ids, own = row[column], labels.get(_id(row), {})
     if not isinstance(ids, list):
         raise DataError(f"{row['place']}: expected a list of facts' ids, found {ids!r}")
     if lost := [one for one in map(str, ids) if one not in own]:

@@ -73,7 +73,7 @@ class Quantity:
     has_interval: bool = True  # in the results
 
     @property
-    def known(self) -> leaderboards.Headline | None:
+    def published(self) -> leaderboards.Headline | None:
         """The paper's figures beside it, if it is the row's main number."""
         found = leaderboards.headline(self.row)
         return found if found is not None and found.metric == self.metric else None

@@ -35,8 +35,8 @@ def dots(lines: Sequence[Comparison], about: str) -> str:
                 rows.append(
                     {"lane": lane, "side": label, **{k: number(v) for k, v in ends.items()}}
                 )
-        if line.quantity.known:
-            papers += [{"lane": place, "paper": v} for v in line.quantity.known.papers.values()]
+        if line.quantity.published:
+            papers += [{"lane": place, "paper": v} for v in line.quantity.published.papers.values()]
     found = [row[end] for row in rows for end in ("value", "low", "high") if row[end] is not None]
     found += [one["paper"] for one in papers]
     lowest, highest = min([0.0, *found]), max(found)

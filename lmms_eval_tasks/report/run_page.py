@@ -141,7 +141,7 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
 
 def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
     """The papers' main numbers; of tasks that the papers have none of, each one's first."""
-    own = [line for line in lines if line.quantity.known]
+    own = [line for line in lines if line.quantity.published]
     named = {line.quantity.row for line in own}
     own += [
         line

@@ -162,17 +162,17 @@ def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
     ]
 
 
-def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> MediaJob | None:
+def _uncut(benchmark: Benchmark, checked: CheckedData, doc: Doc) -> MediaJob | None:
     """The cut of a doc, if it cannot be made."""
-    cut = benchmark.media_job(doc) if known.lost else None
-    return cut if cut is not None and cut.key in known.lost else None
+    cut = benchmark.media_job(doc) if checked.lost else None
+    return cut if cut is not None and cut.key in checked.lost else None
 
 
-def left_out(benchmark: Benchmark, known: CheckedData, name: str) -> dict[str, str]:
+def left_out(benchmark: Benchmark, checked: CheckedData, name: str) -> dict[str, str]:
     """Return what a task leaves out, by name, with the reason."""
-    uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.loaded, name))
-    lost = {cut.name: known.lost[cut.key] for cut in uncut if cut is not None}
-    return {**known.loaded.left_out(name), **lost}
+    uncut = (_uncut(benchmark, checked, doc) for doc in benchmark.docs(checked.loaded, name))
+    lost = {cut.name: checked.lost[cut.key] for cut in uncut if cut is not None}
+    return {**checked.loaded.left_out(name), **lost}
 
 
 # --- media --------------------------------------------------------------------------------------

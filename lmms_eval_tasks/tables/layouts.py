@@ -80,10 +80,10 @@ def _drawn(board: Spec, layout: Spec, rows: Rows) -> list[Table]:
     return by_column(layout["title"], ["\n".join(own) for own, _ in body], blocks, "\n".join(notes))
 
 
-def _marks(text: str, known: Iterable[str]) -> str:
+def _marks(text: str, marks: Iterable[str]) -> str:
     """The marks at the end of a name or of a cell's number."""
     plain = text.partition("\n")[0]
-    return plain[len(plain.rstrip("".join(known))) :]
+    return plain[len(plain.rstrip("".join(marks))) :]
 
 
 # --- columns, lines and cells ---------------------------------------------------------------------

@@ -52,7 +52,7 @@ MANY = answers(("a", 1.0, 30), ("b", 1.0, 3), ("c", 1.0, 3), ("a", 0.0, 5), ("b"
 )
 def test_draw(count: int | None, worths: dict[int, int], videos: dict[str, int]) -> None:
     drawn = known_answers.draw(MANY, count)
-    assert Counter(one.known["ask"] for one in drawn) == worths
+    assert Counter(one.right_verdicts["ask"] for one in drawn) == worths
     found = Counter(one.doc["video"] for one in drawn)
     if count == 4:  # of three videos two
         assert max(found.values()) <= 2
@@ -60,7 +60,9 @@ def test_draw(count: int | None, worths: dict[int, int], videos: dict[str, int])
         assert found == videos
     assert known_answers.draw(MANY[::-1], count) == drawn
     assert known_answers.draw([*MANY, *MANY], count) == drawn
-    assert known_answers.draw([*MANY, MANY[0]._replace(known={}, text="?")], count) == drawn
+    assert (
+        known_answers.draw([*MANY, MANY[0]._replace(right_verdicts={}, text="?")], count) == drawn
+    )
 
 
 # --- verdicts beside known ones -------------------------------------------------------------------
@@ -220,10 +222,12 @@ def test_a_judge_on_real_data(name: str) -> None:
     assert REAL[name] in done.stdout
     assert "judge checked: 100 % of 40" in done.stdout
     drawn = known_answers.draw(source.answers, 40)
-    worths = Counter(next(iter(one.known.values())) for one in drawn)
+    worths = Counter(next(iter(one.right_verdicts.values())) for one in drawn)
     assert max(worths.values()) - min(worths.values()) <= 1
     videos = Counter(one.doc["video"] for one in drawn)
-    assert len(videos) == min(40, len({one.doc["video"] for one in source.answers if one.known}))
+    assert len(videos) == min(
+        40, len({one.doc["video"] for one in source.answers if one.right_verdicts})
+    )
 
 
 def test_without_data_the_packaged_sample_is_used(sample_root: Path, tmp_path: Path) -> None:

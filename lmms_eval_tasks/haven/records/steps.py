@@ -42,13 +42,13 @@ class Sentences(ReplySchema):
 def sentences_on(shots: int) -> type[Sentences]:
     """Sentences that name only shots 1 to `shots`, none twice in one sentence."""
 
-    def known(reply: Sentences) -> Sentences:
+    def checked(reply: Sentences) -> Sentences:
         for number, one in enumerate(reply.sentences, 1):
             if not {*one.shots} <= {*range(1, shots + 1)} or len({*one.shots}) < len(one.shots):
                 raise ValueError(f"sentence {number} names shots {one.shots} of {shots}")
         return reply
 
-    return writer.checked(Sentences, known)
+    return writer.checked(Sentences, checked)
 
 
 FRAME = Step("haven", "frame", Description, ("image",), images=("image",))

@@ -79,10 +79,10 @@ class RequestRunner:
     """One model's requests in one run."""
 
     def __init__(
-        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], known: RunFacts
+        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], facts: RunFacts
     ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
-        self._lengths, self._said = known.lengths, known.answered
+        self._lengths, self._said = facts.lengths, facts.answered
         self._reads = not cut_replies.has_processor(lm)
         self._plain = lm.generate_until
         self._pace = Pace(lm, run)
@@ -92,7 +92,7 @@ class RequestRunner:
         self._errors = LoggedErrors()
         # Not the model's own rank, which lmms-eval sets later.
         self._rank = int(os.environ.get("RANK", "0"))
-        mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
+        mended = [one.text for one in facts.conditions if one.kind == Kind.MENDED]
         self.kept = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
 
     def _generate(self, requests: list[ModelRequest]) -> list[Reply]:

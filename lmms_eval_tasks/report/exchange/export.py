@@ -113,7 +113,7 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
     hub = figures.hubs()[benchmark.name]
     lines: dict[str, Comparison] = {}
     for line in records.lines_of(benchmark, side):
-        if line.quantity.row not in lines or line.quantity.known:
+        if line.quantity.row not in lines or line.quantity.published:
             lines[line.quantity.row] = line
     date = records.date_of(records.first_of(benchmark, side))
     entries = [
