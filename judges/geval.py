@@ -65,7 +65,9 @@ _NUMBERS = [str(number) for number in range(LOWEST, HIGHEST + 1)]
 _AROUND = " \t\r\n\"'`:,{}[]*"
 
 
-def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
+def expected(
+    reply: JudgeReply, read_rating: Callable[[str], int | None]
+) -> tuple[float, float] | None:
     """The rating's mean over the judge's own probabilities at the place of the rating's token, and
     the probability (0, 1] that lies on numbers of the scale at all; None where the reply has no
     log-probabilities, or where no single token tells the number.
@@ -79,13 +81,13 @@ def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[floa
         read: what a text states, None where that is no one rating (judges/reader.py).
     """
     tokens = reply.tokens or ()
-    chosen = read(reply.text or "") if tokens else None
+    chosen = read_rating(reply.text or "") if tokens else None
     texts = [token.text for token in tokens]
     other = next(number for number in _NUMBERS if number != str(chosen))
     for place, token in enumerate(tokens):
         if token.text.strip(_AROUND) == str(chosen):
             changed = token.text.replace(str(chosen), other)
-            if read("".join([*texts[:place], changed, *texts[place + 1 :]])) != chosen:
+            if read_rating("".join([*texts[:place], changed, *texts[place + 1 :]])) != chosen:
                 break
     else:
         return None

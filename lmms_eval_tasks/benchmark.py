@@ -302,7 +302,7 @@ class Benchmark:
 
     # --- data ---------------------------------------------------------------------------------
 
-    def read(self, place: Path, /) -> Release:
+    def read_release(self, place: Path, /) -> Release:
         """Read and validate the data in a folder, or a data file.
 
         Raises:
@@ -311,9 +311,9 @@ class Benchmark:
         raise NotImplementedError
 
     def _read(self, place: Path) -> Release:
-        """As `read`; a folder or file that the user may not read is a DataError too."""
+        """As `read_release`; a folder or file that the user may not read is a DataError too."""
         try:
-            return self.read(place)
+            return self.read_release(place)
         except OSError as error:
             raise DataError(f"{error.filename or place}: {error.strerror or error}") from None
 

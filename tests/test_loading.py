@@ -151,7 +151,7 @@ def test_a_bad_record(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch) -
         return
     title, records = case.benchmark.title, case.benchmark.records
     count, _, line = said.partition(f" {title} {records} cannot be used:\n  ")
-    assert count.endswith(f"1 of {case.benchmark.read(user / case.name).n_records + 1}")
+    assert count.endswith(f"1 of {case.benchmark.read_release(user / case.name).n_records + 1}")
     bad = line.partition(": ")[0]
     assert bad in known
     assert said.count("--allow-bad-items") == 1
@@ -236,7 +236,10 @@ def test_a_window_outside_its_video(
         return
     said = stopped(case.task)
     records = f"{case.benchmark.title} {case.benchmark.records}"
-    assert f": 1 of {case.benchmark.read(user / case.name).n_records} {records} do not fit" in said
+    assert (
+        f": 1 of {case.benchmark.read_release(user / case.name).n_records} {records} do not fit"
+        in said
+    )
     assert f"  {first[case.record]}: ends at {late:g} s; its video ends at {length:.3f} s" in said
     assert "--allow-bad-items" in said
 

@@ -212,7 +212,7 @@ class CvrrEs(Benchmark):
         for start in (ANSWERS, HINT)
     )
 
-    read = staticmethod(release.read_release)
+    read_release = staticmethod(release.read_release)
     sources = staticmethod(release.media_sources)
     docs = staticmethod(data.task_docs)
     data_notes = staticmethod(release.status_notes)

@@ -139,12 +139,12 @@ def _v2t(doc: KeptHaven, reply: str) -> Reading:
 
 
 def _summary(
-    doc: KeptHaven, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
+    doc: KeptHaven, summary: summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> Reading:
     return {
-        "parts": {"summary": read.status},
+        "parts": {"summary": summary.status},
         "candidate": candidate,
-        "sentences": list(read.sentences),
+        "sentences": list(summary.sentences),
         "violations": dict(violations),
         "scores": text_metrics.rouge(candidate, judging.reference(doc)),
     }
@@ -332,7 +332,7 @@ class Haven(Benchmark):
         for end in ("", "_text")
     )
 
-    read = staticmethod(data.read_chosen_sources)
+    read_release = staticmethod(data.read_chosen_sources)
     sources = staticmethod(data.media_sources)
     docs = staticmethod(data.task_docs)
     data_notes = staticmethod(data.status_notes)

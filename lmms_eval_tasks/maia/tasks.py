@@ -302,7 +302,7 @@ class Maia(Benchmark):
     }
     joint_metrics = tuple(map(_join, ENDS))
 
-    read = staticmethod(files.read_release)
+    read_release = staticmethod(files.read_release)
     sources = staticmethod(data.media_sources)
     configure_judge = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)

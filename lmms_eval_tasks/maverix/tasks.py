@@ -348,7 +348,7 @@ class Maverix(Benchmark):
         ),
     )
 
-    read = staticmethod(files.read_release)
+    read_release = staticmethod(files.read_release)
     sources = staticmethod(data.media_sources)
     docs = staticmethod(data.task_docs)
     data_notes = staticmethod(data.status_notes)

@@ -34,8 +34,8 @@ class Files(Generic[T]):
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Future[T]] = OrderedDict()
 
-    def get(self, path: str, read: Callable[[str], T]) -> T:
-        """What `read` makes of the file, or has made.
+    def get(self, path: str, reader: Callable[[str], T]) -> T:
+        """What `reader` makes of the file, or has made.
 
         An error of the file itself (MediaError) is the same for all who ask; another may pass, and
         is raised to those only who wait for it.
@@ -46,7 +46,7 @@ class Files(Generic[T]):
             self._kept.move_to_end(path)
         if not known:
             try:
-                found.set_result(read(path))
+                found.set_result(reader(path))
             except Exception as error:
                 found.set_exception(error)
                 if not isinstance(error, MediaError):

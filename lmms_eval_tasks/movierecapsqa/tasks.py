@@ -177,7 +177,7 @@ class MovieRecapsQA(Benchmark):
         for name in data.TASKS
     }
 
-    read = staticmethod(schema.read_release)
+    read_release = staticmethod(schema.read_release)
     sources = staticmethod(data.media_sources)
     complaints = staticmethod(data.complaints)
     docs = staticmethod(data.task_docs)

@@ -143,9 +143,9 @@ def _from_before(
     path: str,
     first: Head,
     start: Fraction,
-    read: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
+    decode: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
 ) -> Iterator[tuple[Fraction, T]]:
-    """As `frames`, of what `read` decodes; sound is asked for only where there is some."""
+    """As `frames`, of what `decode` decodes; sound is asked for only where there is some."""
     import av
 
     for jump in _JUMPS:
@@ -157,7 +157,7 @@ def _from_before(
                     _seek(container, stream, first.origin + start - jump)
                 except av.error.FFmpegError:
                     continue
-            found = read(container, stream, first, start)
+            found = decode(container, stream, first, start)
             one = next(found, None)
             if one is None or (one[0] > start and jump is not None):
                 continue  # behind the wanted second, or beyond the end: from further back
