@@ -147,7 +147,7 @@ def describe_ratings(config: JudgeConfig) -> JsonObject:
 
 
 def rated(
-    asked: Mapping[str, Criterion],
+    criteria: Mapping[str, Criterion],
     fields: Mapping[str, object],
     reply: str,
     status: str = "ok",
@@ -167,10 +167,10 @@ def rated(
     if status in ("ok", "refused"):
         status, candidate = reply_text.to_judge(reply)
     nothing = 0.0 if status in CANDIDATE_FAILURES else None
-    done = dict.fromkeys(asked, JudgedAnswer("", status, nothing, None))
+    done = dict.fromkeys(criteria, JudgedAnswer("", status, nothing, None))
     if status == "ok":
         shown = {**fields, "candidate": candidate}
-        first = [_RatingRequest(name, one, shown) for name, one in asked.items()]
+        first = [_RatingRequest(name, one, shown) for name, one in criteria.items()]
         given = yield first
         done = {
             ask.name: judged_answer(candidate, one) for ask, one in zip(first, given, strict=True)

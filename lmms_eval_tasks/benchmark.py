@@ -557,7 +557,7 @@ class Benchmark:
         """
         return items
 
-    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+    def notes(self, items_by_task: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Lines about one model's saved runs together; items have only `id` and `status` here."""
         return ()
 
@@ -616,7 +616,7 @@ def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
 def rating_metrics(
     name: str,
     rated: Callable[[Sequence[S]], Sequence[DimensionRating]],
-    asked: Callable[[Sequence[S]], Sized] | None = None,
+    expected: Callable[[Sequence[S]], Sized] | None = None,
 ) -> list[Metric[S]]:
     """A judge's ratings: the mean of those that count, how many failed, and the share that counts.
 
@@ -624,7 +624,7 @@ def rating_metrics(
         rated: the ratings of some items.
         asked: what should have one, if that is more than those.
     """
-    wanted = asked or rated
+    wanted = expected or rated
 
     def failed(items: Sequence[S]) -> int:
         return len(wanted(items)) - len(rating_means.values(rated(items)))

@@ -53,8 +53,8 @@ def main() -> None:
         sys.exit(2)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         from lmms_eval_tasks.models.model_capabilities import host_version
 
         host = host_version() or "not installed"

@@ -95,7 +95,7 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
 
 
 def upload_lines(
-    asked: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
+    tasks: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
 ) -> Iterator[str]:
     """Lines on what the running model, whose plan is made, uploads for these tasks."""
     if (model := context.current().model) is None:
@@ -110,7 +110,7 @@ def upload_lines(
     if model.arguments.get("pass_video_url"):
         yield f"{who} sends a video's address in its place: the server reads the file itself"
     with endpoints.right_media():
-        each = [_of_task(*one, measure, limit) for one in asked]
+        each = [_of_task(*one, measure, limit) for one in tasks]
         yield from map(str, each)
         known = [one.total for one in each if one.total is not None]
         if not known:
@@ -147,7 +147,7 @@ def _of_task(
     benchmark: Benchmark, found: LoadedData, name: str, measure: Measure, limit: int | None
 ) -> Upload:
     docs = benchmark.docs(found, name)
-    docs = docs[: media.asked([len(docs)], limit)[0]]
+    docs = docs[: media.docs_per_task([len(docs)], limit)[0]]
     shown = list({_window(benchmark, doc): doc for doc in docs}.values())
     among = shown if len(shown) >= SAMPLED else docs  # files differ more than texts
     tried = [among[place] for place in uniform_indices(len(among), SAMPLED)] if docs else []

@@ -104,9 +104,9 @@ def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
     return reference.asked_about(found, aligned), notes
 
 
-def _check_old(out: Path, label: str, asked: Iterable[AnswerToRate]) -> None:
+def _check_old(out: Path, label: str, answers: Iterable[AnswerToRate]) -> None:
     """Stop before a file is overwritten that has what this run does not make again."""
-    ours = {(label, reference.ROUND, one.item) for one in asked}
+    ours = {(label, reference.ROUND, one.item) for one in answers}
     there = ratings.read_ratings([out]) if out.exists() else []
     for row in (one for one in there if (one.judge, one.round, one.item) not in ours):
         raise DataError(
@@ -120,8 +120,8 @@ def _tell(
     rated: Sequence[ReferenceVerdict], config: JudgeConfig, current: run.JudgeSession
 ) -> Mapping[str, str]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
-    for name in dict.fromkeys(one.asked.candidate for one in rated):
-        own = [one.verdict for one in rated if one.asked.candidate == name]
+    for name in dict.fromkeys(one.answer.candidate for one in rated):
+        own = [one.verdict for one in rated if one.answer.candidate == name]
         scores = [one.score for one in own if one.score is not None]
         average = mean(scores)
         failed = Counter(one.status for one in own if one.score is None)

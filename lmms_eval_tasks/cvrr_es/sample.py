@@ -110,7 +110,7 @@ def sample_files() -> dict[str, object]:
         said: dict[str, list[dict[str, str]]] = {}
         for one in answered(candidate):
             marked = ("{} {} {} {}\n", "</s>") if candidate == HASTY else ("", "")
-            asked = marked[0].replace("{}", "<image>") + one.asked.question
+            asked = marked[0].replace("{}", "<image>") + one.question.question
             said.setdefault(one.dimension, []).append({"Q": asked, "A": f"{one.text}{marked[1]}"})
         found |= {f"{PREDICTIONS}/{candidate}/{name}.json": own for name, own in said.items()}
     found[FIRST] = (row.as_dict() for row in first_ratings())
@@ -149,19 +149,19 @@ class SampleAnswer(NamedTuple):
     candidate: str
     id: str
     dimension: str
-    asked: SampleQuestion
+    question: SampleQuestion
     kind: str
     text: str
 
 
-def sample_answers(asked: SampleQuestion) -> dict[str, str]:
+def sample_answers(question: SampleQuestion) -> dict[str, str]:
     """Answers to a question by their kind."""
     return {
-        "right": asked.reference,
-        "padded": f"{asked.reference} Somebody far away hums a tune.",
-        "hedged": f"{asked.reference} Or it is the other way round.",
+        "right": question.reference,
+        "padded": f"{question.reference} Somebody far away hums a tune.",
+        "hedged": f"{question.reference} Or it is the other way round.",
         "idle": "There are shapes in the video.",
-        "wrong": asked.lure,
+        "wrong": question.lure,
         "empty": "",
     }
 
@@ -203,7 +203,7 @@ def _row(
     return RatingRow(
         dimension=one.dimension,
         question=one.id,
-        video=f"{one.dimension}/{one.asked.video}",
+        video=f"{one.dimension}/{one.question.video}",
         candidate=one.candidate,
         judge=judge,
         round=name,

@@ -144,19 +144,19 @@ def clip_problem() -> str | None:
     return local_models.problem(implementation.KIND, model)
 
 
-def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
+def clip_values(selections: Sequence[SummaryFrames]) -> list[float | None]:
     """CLIPScore, 0..2.5, of summaries and frames (utils/metrics/clipscore.py has the rule).
 
     None where there is no sentence with a word or no picture any more, or no model.
     """
     if problem := clip_problem():
         provenance.note("haven", "clipscore", f"CLIPScore not computed: {problem}")
-        return [None] * len(asked)
+        return [None] * len(selections)
     model = settings.value(CLIPSCORE) or ""  # `clip_problem` has looked
     values: list[float | None] = []
     lost: list[str] = []
     load = functools.cache(data.load_haven)
-    for one in asked:
+    for one in selections:
         try:
             own = pictures(one, load())
             values.append(implementation.clip_score(one.sentences, own, model)[0])
@@ -170,7 +170,7 @@ def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
     return values
 
 
-def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation.Picture]:
+def pictures(selection: SummaryFrames, release: HavenRelease) -> list[implementation.Picture]:
     """The pictures of the frames that a reply selected: opened only when they are embedded.
 
     An item has numbers of frames and no file: in a run they are the frames that the model saw, and
@@ -179,10 +179,10 @@ def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation
     Raises:
         DataError: the data hold no or another record of this id, or the video file does not fit it.
     """
-    video = asked.video
+    video = selection.video
     found = [record for record in release.records if record.id == video]
     row = data.row(found[0], "") if found else None
-    if row is None or row["record"] != asked.record:
+    if row is None or row["record"] != selection.record:
         raise DataError(f"{release.place}: has no {video} like the one that the replies are about")
     if trouble := data.trouble(found[0]):
         raise DataError(f"{video}: {trouble}")
@@ -193,5 +193,5 @@ def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation
 
     return [
         implementation.Picture(key.format(number), functools.partial(opened, number))
-        for number in asked.frames
+        for number in selection.frames
     ]

@@ -422,7 +422,7 @@ class Haven(Benchmark):
         doubts = [Condition(Kind.NOTE, line) for line in judging.doubts()]
         return section, [*conditions, *option_set(HAVEN), *doubts]
 
-    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+    def notes(self, items_by_task: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""
         return judging.doubts()
 

@@ -133,7 +133,7 @@ def _source(release: MovieRelease, source: str, tasks: Sequence[str]) -> Source:
     kind, needed = _NEEDS[source]
     windows: dict[str, Window] = {}
     absent: dict[str, str] = {}
-    for one in release.asked:
+    for one in release.segments_with_questions:
         path, start, end = release.path(one, kind), None, None
         if source == "segment":
             start, end = one.start, one.end
@@ -157,7 +157,7 @@ def _source(release: MovieRelease, source: str, tasks: Sequence[str]) -> Source:
 
 def complaints(release: MovieRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG001
     """No questions at all, or none with facts of their own where these are wanted."""
-    empty = [] if release.asked else ["its segments have no questions"]
+    empty = [] if release.segments_with_questions else ["its segments have no questions"]
     return empty + without_own(release, options())
 
 

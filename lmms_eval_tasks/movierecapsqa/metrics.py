@@ -57,7 +57,7 @@ def _of_dimension(name: str) -> list[Metric[RecapItem]]:
     def rated(items: Items) -> list[DimensionRating]:
         return rating_means.ratings(name, answered(items))
 
-    mean, *others = rating_metrics(name, rated, asked=list)
+    mean, *others = rating_metrics(name, rated, expected=list)
     mean = replace(
         mean,
         host_fields=("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status"),

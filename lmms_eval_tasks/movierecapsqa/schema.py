@@ -231,7 +231,7 @@ class MovieRelease(Release):
         }
 
     @property
-    def asked(self) -> list[Segment]:
+    def segments_with_questions(self) -> list[Segment]:
         """The good segments that have questions."""
         return [segment for segment in self.segments if segment.questions]
 

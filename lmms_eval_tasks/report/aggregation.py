@@ -82,12 +82,12 @@ class Quantity:
         """Return the same number of some of its items."""
         return replace(self, takes=lambda one: self.takes(one) and takes(one[1]))
 
-    def interval(self, asked: Iterable[Asked]) -> stats.Interval | None:
+    def interval(self, task_items: Iterable[Asked]) -> stats.Interval | None:
         """Return the 95 % interval of the items that it takes; None of no value, or of a count.
 
         Of a mean it is the clustered t of its units, else a delete-one-cluster jackknife.
         """
-        own = [one for one in asked if self.takes(one)]
+        own = [one for one in task_items if self.takes(one)]
         if not own:
             return None
         if self.units is not None:
@@ -103,12 +103,12 @@ class Quantity:
 def of_task(task: Task, metric: Metric) -> Quantity:
     """Return a task's metric as a quantity."""
 
-    def items(asked: Sequence[Asked]) -> list[Item]:
-        return [item for _, item in asked]
+    def items(task_items: Sequence[Asked]) -> list[Item]:
+        return [item for _, item in task_items]
 
     @aggregate.never_raises(metric.name)
-    def compute(asked: Sequence[Asked]) -> Json:
-        return metric.compute(items(asked))
+    def compute(task_items: Sequence[Asked]) -> Json:
+        return metric.compute(items(task_items))
 
     def takes(one: Asked) -> bool:
         return one[0] is task and (metric.include is None or metric.include(one[1]))
@@ -129,17 +129,17 @@ def of_task(task: Task, metric: Metric) -> Quantity:
 def of_join(join: JointMetric, name: str) -> Quantity:
     """Return a number of a join as a quantity."""
 
-    def sides(asked: Sequence[Asked]) -> dict[str, list[Item]]:
+    def sides(task_items: Sequence[Asked]) -> dict[str, list[Item]]:
         found: dict[str, list[Item]] = {}
-        for task, item in asked:
+        for task, item in task_items:
             found.setdefault(task.name, []).append(item)
         return found
 
-    def compute(asked: Sequence[Asked]) -> Json:
-        return joined(join, sides(asked)).get(name)
+    def compute(task_items: Sequence[Asked]) -> Json:
+        return joined(join, sides(task_items)).get(name)
 
-    def units(asked: Sequence[Asked]) -> Units:
-        found = sides(asked)
+    def units(task_items: Sequence[Asked]) -> Units:
+        found = sides(task_items)
         return {} if data_of(found) else join.per_unit[name](found)
 
     return Quantity(
@@ -160,9 +160,9 @@ def cluster(one: Asked) -> str:
     return str(item.get(task.cluster_field))
 
 
-def intervals(quantities: Iterable[Quantity], asked: Sequence[Asked]) -> dict[str, JsonObject]:
+def intervals(quantities: Iterable[Quantity], task_items: Sequence[Asked]) -> dict[str, JsonObject]:
     """Return the intervals of quantities in plain types, by name, of those that have one."""
-    found = {one.metric: one.interval(asked) for one in quantities}
+    found = {one.metric: one.interval(task_items) for one in quantities}
     return {name: one.as_dict() for name, one in found.items() if one is not None}
 
 

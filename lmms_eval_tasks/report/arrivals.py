@@ -27,12 +27,12 @@ _WHERE = {
 }
 
 
-def line(asked: Mapping[str, Items]) -> str:
+def line(items_by_task: Mapping[str, Items]) -> str:
     """Return what reached the model, by task; "" where nothing was counted."""
     told: dict[str, list[str]] = {}
     prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
-    for name, items in asked.items():
+    for name, items in items_by_task.items():
         if seen := _seen(items):
             part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
             words = f"{_words(seen)}{part}"

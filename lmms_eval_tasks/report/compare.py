@@ -94,8 +94,8 @@ def our_cell(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> I
 
     quantity = whole.part(takes)
     if quantity.has_interval:
-        return quantity.interval(side.asked)
-    asked = [own for own in side.asked if quantity.takes(own)]
+        return quantity.interval(side.task_items)
+    asked = [own for own in side.task_items if quantity.takes(own)]
     value, clusters = quantity.compute(asked) if asked else None, len({*map(cluster, asked)})
     if not isinstance(value, float):
         return None
@@ -118,7 +118,7 @@ def by_item(metric: Metric, items: Items) -> dict[str, float]:
 
 
 def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
-    numbers = {side.label: one for side in sides if (one := quantity.interval(side.asked))}
+    numbers = {side.label: one for side in sides if (one := quantity.interval(side.task_items))}
     # A number that is INVALID is no side of a difference.
     first, *others = (side for side in sides if side is sides[0] or side.is_valid(quantity.tasks))
     if not first.is_valid(quantity.tasks):
@@ -131,7 +131,7 @@ def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
 
 def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
     """None where two sides were asked nothing in common, or one has no number."""
-    first, second = ([one for one in side.asked if quantity.takes(one)] for side in sides)
+    first, second = ([one for one in side.task_items if quantity.takes(one)] for side in sides)
     if not (pairs := paired(first, second).pairs):
         return None
     if quantity.units is not None:
@@ -244,8 +244,8 @@ def _hashes(*sides: Mapping[Key, Asked]) -> list[dict[Key, str]]:
     return [{key: one[:size] or f"{_BY_ID}{key[1]}" for key, one in own.items()} for own in found]
 
 
-def _by_id(asked: Iterable[Asked]) -> dict[Key, Asked]:
-    return {(task.name, str(item["id"])): (task, item) for task, item in asked}
+def _by_id(task_items: Iterable[Asked]) -> dict[Key, Asked]:
+    return {(task.name, str(item["id"])): (task, item) for task, item in task_items}
 
 
 def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record]:

@@ -55,7 +55,7 @@ class Side:
         return found
 
     @functools.cached_property
-    def asked(self) -> list[tuple[Task, Item]]:
+    def task_items(self) -> list[tuple[Task, Item]]:
         """Every item, with the task that it is of."""
         return [
             (registry.of(name).tasks[name], item)

@@ -31,7 +31,7 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     benchmark = registry.of(task)
     own = benchmark.tasks[task]
     docs = benchmark.docs(benchmark.load([task], videos=False), task)
-    docs = docs[: media.asked([len(docs)], limit)[0]]
+    docs = docs[: media.docs_per_task([len(docs)], limit)[0]]
     plain = counter("")
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
     found = CostEstimate(task, len(docs), tokens)
@@ -80,13 +80,13 @@ def _stand_ins(
     """Verdicts that nobody gave, until all of these names were asked; what was asked is found."""
     left = set(names)
 
-    def answer(asked: JudgeRequests) -> list[Verdict]:
-        found.extend(asked)
-        left.difference_update(ask.name for ask in asked)
+    def answer(batch: JudgeRequests) -> list[Verdict]:
+        found.extend(batch)
+        left.difference_update(ask.name for ask in batch)
         if names and not left:
             raise _AllAsked
         # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
-        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asked]
+        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in batch]
 
     return answer
 

@@ -25,13 +25,13 @@ class TaskMedia(NamedTuple):
 
     task: str  # its name
     cuts: Sequence[MediaJob]  # of its docs, in their order
-    asked: int  # how many of these docs are asked
+    n_docs: int  # how many of these docs are asked
 
     def first(self, tried: Mapping[MediaKey, str]) -> Iterator[MediaJob]:
         """The cuts of its first docs that were not tried so far; one that failed does not count."""
         good = 0
         for cut in self.cuts:
-            if good >= self.asked:
+            if good >= self.n_docs:
                 return
             if cut.key not in tried:
                 yield cut
@@ -39,7 +39,7 @@ class TaskMedia(NamedTuple):
                 good += 1
 
 
-def asked(docs: Sequence[int], limit: float | None) -> list[int]:
+def docs_per_task(docs: Sequence[int], limit: float | None) -> list[int]:
     """Return how many docs of each task the host asks.
 
     Args:
@@ -52,7 +52,7 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     if limit < 1:
         limit = math.ceil(docs[0] * limit) if docs else 0
         # Of no docs at all the share is 0, which the host takes for all in the other tasks.
-        return asked(docs, limit)
+        return docs_per_task(docs, limit)
     return [int(limit)] * len(docs)
 
 

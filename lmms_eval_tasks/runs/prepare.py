@@ -196,7 +196,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
     for benchmark, names in registry.benchmarks_of(tasks):
         known = checked(benchmark, names)
         docs_of = {name: benchmark.docs(known.loaded, name) for name in names}
-        counts = media.asked([len(own) for own in docs_of.values()], limit)
+        counts = media.docs_per_task([len(own) for own in docs_of.values()], limit)
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
             cuts = [benchmark.media_job(doc) for doc in own[first:]]

@@ -50,7 +50,7 @@ class Maker:
     ],
 )
 def test_what_a_limit_leaves(docs: list[int], limit: float | None, asked: list[int]) -> None:
-    assert media.asked(docs, limit) == asked
+    assert media.docs_per_task(docs, limit) == asked
 
 
 @table(

@@ -129,7 +129,7 @@ def _panels(
         if name == FITTED and not truth:
             own = Panel({})
         pairs = [
-            pair._replace(rating=own.ratings.get(pair.item), asked=pair.item in own.ratings)
+            pair._replace(rating=own.ratings.get(pair.item), was_asked=pair.item in own.ratings)
             for pair in next(iter(alone.values()))
         ]
         title = {"dawid_skene": "Dawid-Skene", FITTED: "kappa-weighted mean"}.get(name, name)

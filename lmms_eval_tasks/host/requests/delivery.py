@@ -102,9 +102,9 @@ class Expected:
 class Watch:
     """The requests that a class is asked at the moment, with the media that were seen of each."""
 
-    def __init__(self, asked: Iterable[Expected], reads: bool) -> None:
+    def __init__(self, expected: Iterable[Expected], reads: bool) -> None:
         self._reads = reads
-        self._asked = {one.name: one for one in asked}
+        self._asked = {one.name: one for one in expected}
         self.seen: dict[str, DeliveredMedia] = {}
         self._events: list[Event] = []  # since the last call of `generate`
         self._lock = threading.Lock()
@@ -204,7 +204,7 @@ def asking(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
+def watching(expected: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
     """Context manager that counts the media that reach the model; complete at its end.
 
     Args:
@@ -212,7 +212,7 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
         reads: True if frames that a reader was asked for go to the model; False if a processor
             of transformers takes them first, which may drop some.
     """
-    run, watch = context.current(), Watch(asked, reads)
+    run, watch = context.current(), Watch(expected, reads)
     before = run.put(Watch, watch)
     try:
         yield watch
@@ -233,7 +233,7 @@ def request_name(task: str, doc: str) -> str:
 
 
 def _dealt(
-    asked: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
+    expected: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
 ) -> list[DeliveredMedia] | None:
     """The media of each request; None if they cannot be told apart.
 
@@ -248,23 +248,23 @@ def _dealt(
         of.setdefault(kind, []).append(value)
     frames, pictures, sounds, at = of["video"], sum(of["pictures"]), of["sound"], "processor"
     if not (frames or pictures or sounds):
-        if not of["read"] or not reads or len(asked) > 1 or not whole:
+        if not of["read"] or not reads or len(expected) > 1 or not whole:
             return None  # of several requests nobody knows which frame was read for which
         frames, at = [len(of["read"])], "reader"
-    if len(asked) == 1 and whole:
-        made = asked[0].seen(DeliveredMedia(at, sum(frames), None, pictures, sum(sounds)))
+    if len(expected) == 1 and whole:
+        made = expected[0].seen(DeliveredMedia(at, sum(frames), None, pictures, sum(sounds)))
         if len(of["read"]) == made.frames:  # else it was asked for something else, such as a size
             made.distinct = len(set(of["read"])) or None
         return [made]
-    number = len(asked)
-    of_videos = pictures - sum(one.shown.pictures for one in asked)  # frames that go as pictures
+    number = len(expected)
+    of_videos = pictures - sum(one.shown.pictures for one in expected)  # frames that go as pictures
     if len(frames) not in (0, number) or len(sounds) not in (0, number):
         return None
     if of_videos < 0 or of_videos % number or (of_videos and not whole):
         return None
-    if not whole and not frames and any(one.shown.videos for one in asked):
+    if not whole and not frames and any(one.shown.videos for one in expected):
         return None
-    shares = zip(asked, frames or [0] * number, sounds or [0.0] * number, strict=True)
+    shares = zip(expected, frames or [0] * number, sounds or [0.0] * number, strict=True)
     return [
         DeliveredMedia(at, n + of_videos // number, None, one.shown.pictures, s)
         for one, n, s in shares

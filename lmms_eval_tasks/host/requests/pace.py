@@ -60,11 +60,11 @@ class Pace:
         """The number of requests to hand over first; above `most` only if the class wants more."""
         return self.at_once if self._wants else min(self.at_once, most)
 
-    def next_portion(self, asked: int, seconds: float) -> int:
-        """The number of requests to hand over next, after `asked` were answered in `seconds`."""
+    def next_portion(self, answered: int, seconds: float) -> int:
+        """The number of requests to hand over next, after `answered` were answered in `seconds`."""
         if self._wants or not self._several:
             return self.at_once
-        batches = SECONDS * asked / (self.at_once * max(seconds, 1e-9))
+        batches = SECONDS * answered / (self.at_once * max(seconds, 1e-9))
         return self.at_once * int(min(max(batches, 1), PORTION))
 
 

@@ -260,10 +260,12 @@ class RequestRunner:
             return mark_lost(found, errors)[0]
         return refusals.model_error(errors[-1] if errors else why)
 
-    def _finish(self, asked: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]) -> None:
+    def _finish(
+        self, requests: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]
+    ) -> None:
         """Count the tokens of our replies, and restore a reasoning tag that stood in the prompt."""
         texts: dict[int, str] = {}
-        for place, (request, name) in asked.items():
+        for place, (request, name) in requests.items():
             text, counts = unwrapped(replies[place])
             if text is None or failure_of(text) is not None:
                 continue
