@@ -173,7 +173,7 @@ class Progress:
         while not self._closed.wait(EVERY):
             self._show(self._expected)
 
-    def given(self, failed: int, verdicts: int = 1) -> None:
+    def count(self, failed: int, verdicts: int = 1) -> None:
         """Count verdicts that a task got, of them some without a score."""
         with self._lock:
             self.done += verdicts

@@ -243,7 +243,7 @@ class _Outermost(Judge):
         if self.config.endpoints != (self.config,):  # a language model counts its own
             for verdict in found:
                 self._run.ledger.verdict(self.config.label, verdict)
-        self._run.progress.given(sum(one.score is None for one in found), len(found))
+        self._run.progress.count(sum(one.score is None for one in found), len(found))
         own = judge_fingerprint(self.config, criterion)
         return [replace(verdict, setup=own) for verdict in found]
 

@@ -104,28 +104,28 @@ class Step(Generic[R]):
     images: tuple[str, ...] = ()  # those of them that are lists of pictures
     words: tuple[str, ...] = ()  # placeholders of the instructions
 
-    def criterion(self, given: Prompt, schema: type[R] | None = None) -> Criterion:
+    def criterion(self, prompt: Prompt, schema: type[R] | None = None) -> Criterion:
         """The step as the judges' layer asks it; its score says only that there is a reply."""
         return Criterion(
             name=f"{self.benchmark}_{self.name}",
-            system=given.text[self.name],
-            template=given.text[f"{self.name}_user"],
+            system=prompt.text[self.name],
+            template=prompt.text[f"{self.name}_user"],
             schema=schema or self.schema,
             score=lambda _: 1.0,
-            prompt_hash=given.hash,
+            prompt_hash=prompt.hash,
             untrusted=tuple(one for one in self.shows if one not in self.images),
             images=self.images,
         )
 
     def want(
         self,
-        given: Prompt,
+        prompt: Prompt,
         fields: Mapping[str, object],
         stand_in: Json,
         schema: type[R] | None = None,
     ) -> Want[R]:
         """The request of a unit; `schema` may check more (`checked`)."""
-        return Want(self.name, self.criterion(given, schema), fields, stand_in)
+        return Want(self.name, self.criterion(prompt, schema), fields, stand_in)
 
 
 def load_step_prompt(name: str, steps: Sequence[Step[Any]]) -> Prompt:

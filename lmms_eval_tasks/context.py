@@ -162,10 +162,10 @@ def begun(
 
 
 @contextmanager
-def with_options(given: Mapping[str, str]) -> Iterator[None]:
+def with_options(options: Mapping[str, str]) -> Iterator[None]:
     """Within it options say this too, by variable; all else is as outside."""
     made = copy.copy(_begins_in())
-    made.options, made.values = {**made.options, **given}, {}
+    made.options, made.values = {**made.options, **options}, {}
     with _entered(made):
         yield
 

@@ -230,19 +230,19 @@ def _read(variable: Setting[T]) -> T:
         ) from None
 
 
-def set_options(given: Mapping[str, Any]) -> None:
+def set_options(values: Mapping[str, Any]) -> None:
     """Take over what options say, by variable, from now on; None says nothing."""
     run = context.current()
-    run.options, run.values = {**run.options, **_texts(given)}, {}
+    run.options, run.values = {**run.options, **_texts(values)}, {}
 
 
-def use_options(given: Mapping[str, Any]) -> AbstractContextManager[None]:
+def use_options(values: Mapping[str, Any]) -> AbstractContextManager[None]:
     """`say`, for a while, in this thread and in what is started from it in a run."""
-    return context.with_options(_texts(given))
+    return context.with_options(_texts(values))
 
 
-def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    return {variable: str(one) for variable, one in given.items() if one is not None}
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {variable: str(one) for variable, one in values.items() if one is not None}
 
 
 def check_settings() -> None:

@@ -246,7 +246,7 @@ def of_section(section: Mapping[str, Json]) -> Iterable[Condition]:
         yield Condition(Kind.ARRIVED, arrived)
 
 
-def versions(given: Mapping[str, object]) -> list[Condition]:
+def versions(by_name: Mapping[str, object]) -> list[Condition]:
     """The versions of packages and tasks, by name; those that are not known are left out."""
-    told = ", ".join(f"{name} {one}" for name, one in given.items() if one)
+    told = ", ".join(f"{name} {one}" for name, one in by_name.items() if one)
     return [Condition(Kind.VERSIONS, f"versions: {told}")] if told else []

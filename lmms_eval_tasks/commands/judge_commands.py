@@ -104,8 +104,8 @@ def load(
         print(f"{opened.load(file):,} new replies")
 
 
-def _folder(given: Path | None) -> Path:
-    folder = given or settings.judge_cache()
+def _folder(path: Path | None) -> Path:
+    folder = path or settings.judge_cache()
     if folder is None:
         raise JudgeError(f"{settings.JUDGE_CACHE} is off: name the cache's folder with --cache")
     return folder

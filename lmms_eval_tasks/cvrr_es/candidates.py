@@ -88,7 +88,7 @@ def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
     return found
 
 
-def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> Aligned:
+def align(name: str, answer_files: Mapping[str, AnswerFile], release: CvrrRelease) -> Aligned:
     """Put a candidate's answers to the release's questions; raises nothing.
 
     Answers to questions that cannot be used themselves (`release.problems`) are left out, as the
@@ -97,10 +97,10 @@ def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> A
     found: dict[str, str] = {}
     problems: list[str] = []
     for dimension, places in release.places.items():
-        if dimension not in given:
+        if dimension not in answer_files:
             problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
-        file, entries = given[dimension]
+        file, entries = answer_files[dimension]
         known = {one.id: one for one in release.questions if one.dimension == dimension}
         joined = _joined(entries, places, known)
         texts = {place: entries[number].text for place, number in joined.items()}

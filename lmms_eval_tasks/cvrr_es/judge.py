@@ -63,11 +63,11 @@ class Judgement(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_published(cls, given: object) -> object:
+    def _as_published(cls, value: object) -> object:
         """One released judgement has no reason; None, which Python's dicts may have, is none."""
-        if isinstance(given, dict) and given.get("reason") is None:
-            return {**given, "reason": ""}
-        return given
+        if isinstance(value, dict) and value.get("reason") is None:
+            return {**value, "reason": ""}
+        return value
 
 
 @prompts.once

@@ -186,25 +186,25 @@ def row(record: Record, digest: str) -> HavenRow:
     return cast(HavenRow, made)
 
 
-def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
+def make_doc(row: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
     """A task's doc of a video's row."""
-    n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
+    n_shown = len(row["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
     units: list[int] = []
     if task.kind == "grounding":
         units = [*range(1, 1 + n_shown)]  # its clips stay in order, and all of them are needed
     elif task.kind in MOST:
-        units = drawn(task.kind, n_shown, given, chosen.seed)
-    shots, limit = given["shots"], chosen.frames_per_shot
+        units = drawn(task.kind, n_shown, row, chosen.seed)
+    shots, limit = row["shots"], chosen.frames_per_shot
     pictured = units and not task.text
     pictures = [shown(shots[n - 1], limit, task.kind) for n in units] if pictured else []
-    every = [*range(1, len(given["picks"]) + 1)]
+    every = [*range(1, len(row["picks"]) + 1)]
     by_shot = [number for own in shots for number in own] == every
-    n_sentences = len(given["summary"])  # shotless ones may be asked about too
+    n_sentences = len(row["summary"])  # shotless ones may be asked about too
     tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
     of_grounding = task.kind == "grounding"
     made = {
-        **given,
-        "tagged": given["tagged"] if tagged else "",
+        **row,
+        "tagged": row["tagged"] if tagged else "",
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
@@ -213,7 +213,7 @@ def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
         "units": units,
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(every),
-        "sentences": drawn("grounding", n_sentences, given, chosen.seed) if of_grounding else [],
+        "sentences": drawn("grounding", n_sentences, row, chosen.seed) if of_grounding else [],
         "layout": options.layout(task, chosen, by_shot=by_shot),
     }
     return cast(HavenDoc, made)
@@ -222,7 +222,7 @@ def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
 AUTHORS_SEED = 42
 
 
-def drawn(kind: str, n: int, given: HavenRow, seed: int = 0) -> list[int]:
+def drawn(kind: str, n: int, row: HavenRow, seed: int = 0) -> list[int]:
     """Some of 1 to n, as the authors' code draws and shows them: with `seed` 0 the very same.
 
     Python's generator is seeded for each video: for orders with 42 and the first 32 bits of the MD5
@@ -238,11 +238,11 @@ def drawn(kind: str, n: int, given: HavenRow, seed: int = 0) -> list[int]:
     def digest(text: str) -> str:
         return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
-    first, video = AUTHORS_SEED + seed, given["video"]
+    first, video = AUTHORS_SEED + seed, row["video"]
     if kind == "temporal":
         draw = random.Random((first + int(digest(video)[:8], 16)) % 2**32)
     else:
-        draw = random.Random(int(digest(f"{first}:{given['source']}:{video}")[-8:], 16))
+        draw = random.Random(int(digest(f"{first}:{row['source']}:{video}")[-8:], 16))
     some = sorted(draw.sample(range(1, n + 1), min(MOST[kind], n)))
     if kind != "saliency":
         draw.shuffle(some)

@@ -189,10 +189,10 @@ def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collectio
 
 
 def _beside(
-    names: Sequence[str], form: str = "", **given: selections.SetScores | selections.Correlation
+    names: Sequence[str], form: str = "", **baselines: selections.SetScores | selections.Correlation
 ) -> dict[str, float | None]:
     """The scores of looking at nothing, by metric and baseline."""
-    return {f"{m}{form}_{one}": getattr(own, m) for one, own in given.items() for m in names}
+    return {f"{m}{form}_{one}": getattr(own, m) for one, own in baselines.items() for m in names}
 
 
 def _v2vt(doc: KeptHaven, reply: str) -> Reading:

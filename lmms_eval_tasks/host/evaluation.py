@@ -84,19 +84,19 @@ def _is_command() -> bool:
     return bool(re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0]))
 
 
-def _check(given: Arguments, tasks: Sequence[str]) -> None:
+def _check(arguments: Arguments, tasks: Sequence[str]) -> None:
     """Stop before the model is built if these tasks cannot run; make their media."""
     needs.check_filelock()
-    if number := given.get("num_fewshot"):
+    if number := arguments.get("num_fewshot"):
         raise TasksError(
             f"--num_fewshot {number}: tasks of this suite are asked without examples "
             f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
         )
     sample.ready()
     prepare.check_tasks(tasks)
-    for line in (*model_class.set_up(given), *model_class.advice(given)):
+    for line in (*model_class.set_up(arguments), *model_class.advice(arguments)):
         notify(line)
-    prepare.make_media(tasks, given.get("limit"))
+    prepare.make_media(tasks, arguments.get("limit"))
 
 
 @contextmanager
@@ -119,12 +119,12 @@ def _of_all() -> Iterator[None]:
     raise raised
 
 
-def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signature) -> None:
+def _score_side_by_side(arguments: Arguments, wanted: int, signature: inspect.Signature) -> None:
     """Have lmms-eval score `wanted` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
         notify(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
-    elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
-        given[_THREADS] = max(HOST_THREADS, wanted)
+    elif arguments.get(_THREADS, HOST_THREADS) == HOST_THREADS:
+        arguments[_THREADS] = max(HOST_THREADS, wanted)
 
 
 @contextmanager

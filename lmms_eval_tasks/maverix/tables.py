@@ -65,9 +65,9 @@ class ModelNumbers(NamedTuple):
         }
 
 
-def marked_rows(given: Sequence[TableRow]) -> Iterator[TableRow]:
+def marked_rows(rows: Sequence[TableRow]) -> Iterator[TableRow]:
     """The rows with their marks, and for each model and length one more, `maverix_..._by_mode`."""
-    asked = [(TASKS[row.task], row) for row in given if row.task in TASKS]
+    asked = [(TASKS[row.task], row) for row in rows if row.task in TASKS]
     for model in dict.fromkeys(row.model for _, row in asked):
         own = [(task, row) for task, row in asked if row.model == model]
         numbers = [(task.mode.slug, row) for task, row in own]

@@ -150,9 +150,9 @@ def of_visuals(visuals: Iterable[Image | str], text: str) -> Contents:
     return [*map(_medium, visuals), text]
 
 
-def _medium(given: Image | str) -> Image | Path:
+def _medium(medium: Image | str) -> Image | Path:
     """A file's path as a Path, so that it is no text."""
-    return Path(given.removeprefix("file://")) if isinstance(given, str) else given
+    return Path(medium.removeprefix("file://")) if isinstance(medium, str) else medium
 
 
 def fingerprint(parts: Contents) -> str:

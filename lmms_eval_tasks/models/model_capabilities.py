@@ -54,11 +54,11 @@ class SoundDelivery(SourceLine):
     args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
     when: tuple[SoundDelivery, ...] = ()  # exceptions, the first one that fits
 
-    def with_args(self, given: Mapping[str, object]) -> SoundDelivery:
+    def with_args(self, args: Mapping[str, object]) -> SoundDelivery:
         """The cell under these model arguments."""
         for one in self.when:
             wanted = one.args.items()
-            if all(name in given and _same(given[name], value) for name, value in wanted):
+            if all(name in args and _same(args[name], value) for name, value in wanted):
                 return one
         return self
 
@@ -275,9 +275,9 @@ def advice(model: RunModel, batch_size: int) -> list[str]:
     return [f"{line} (lmms-eval-tasks models {model.name})" for line in told]
 
 
-def _same(given: object, expected: bool | int | str) -> bool:
+def _same(value: object, expected: bool | int | str) -> bool:
     """Whether an argument has this value; a switch is off for false, 0 and nothing, else on."""
     if isinstance(expected, bool):
-        off = not given or str(given).strip().lower() in ("false", "0", "none")
+        off = not value or str(value).strip().lower() in ("false", "0", "none")
         return off is not expected
-    return str(given).strip().lower() == str(expected).lower()
+    return str(value).strip().lower() == str(expected).lower()

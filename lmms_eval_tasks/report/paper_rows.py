@@ -197,15 +197,15 @@ def _short(name: str) -> str:
 
 
 def called(
-    paper: Mapping[str, Json], found: Sequence[Side], given: Sequence[str]
+    paper: Mapping[str, Json], found: Sequence[Side], names: Sequence[str]
 ) -> dict[str, str | None]:
     """The published model of each side, as the user names them in the order of the runs.
 
     Raises:
         DataError: more names than runs, or no table has one of them.
     """
-    if len(given) > len(found):
-        raise DataError(f"--as names {len(given)} models for {len(found)} runs: one for each")
+    if len(names) > len(found):
+        raise DataError(f"--as names {len(names)} models for {len(found)} runs: one for each")
     cells = itertools.chain(
         *(
             one
@@ -214,7 +214,7 @@ def called(
         )
     )
     known = list(dict.fromkeys(n for cell in cells for n in (cell.model, cell.identity) if n))
-    for one in given:
+    for one in names:
         if leaderboards.plain(one) not in map(_short, known) and one not in known:
             raise DataError(f"--as: no row of the paper is {one!r}{nearest(one, known)}")
-    return dict(itertools.zip_longest((side.label for side in found), given))
+    return dict(itertools.zip_longest((side.label for side in found), names))

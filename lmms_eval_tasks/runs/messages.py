@@ -85,5 +85,5 @@ def _frames_of(path: str) -> list[Image]:
     )
 
 
-def _made(given: Any) -> Any:
-    return given() if callable(given) else given
+def _made(value: Any) -> Any:
+    return value() if callable(value) else value

@@ -95,9 +95,9 @@ def run(out: Path, console: Console) -> bool:
         ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool,
     ):
 
-        def stage(name: str, work: Callable[..., T], *given: object) -> T:
+        def stage(name: str, work: Callable[..., T], *args: object) -> T:
             line = progress.add_task(name, total=1)
-            made = work(*given)
+            made = work(*args)
             progress.update(line, completed=1)
             return made
 

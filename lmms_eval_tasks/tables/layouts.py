@@ -99,9 +99,9 @@ def columns_of(board: Spec, layout: Spec) -> list[JsonObject]:
     return made
 
 
-def _expanded(board: Spec, given: Iterable[Json]) -> Iterator[JsonObject]:
+def _expanded(board: Spec, entries: Iterable[Json]) -> Iterator[JsonObject]:
     """The fields of each column or line of a list, in which one entry may stand for several."""
-    for one in given:
+    for one in entries:
         if isinstance(one, list):  # of lists: every combination
             lists = [[axis] if isinstance(axis, str) else axis for axis in one]
             for parts in product(*(list(_expanded(board, axis)) for axis in lists)):

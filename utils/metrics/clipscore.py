@@ -167,11 +167,11 @@ class _ClipEncoder:
             self.pictures[picture.key] = self._vector("image", {"pixel_values": pixels})
         return self.pictures[picture.key]
 
-    def _vector(self, kind: str, given: Mapping[str, Tensor]) -> NDArray[np.float32]:
+    def _vector(self, kind: str, inputs: Mapping[str, Tensor]) -> NDArray[np.float32]:
         import torch
 
         with torch.inference_mode():
-            found = getattr(self.model, f"get_{kind}_features")(**given)
+            found = getattr(self.model, f"get_{kind}_features")(**inputs)
         # transformers 4 returns the vector alone, 5 with much else.
         vector: NDArray[np.float32] = getattr(found, "pooler_output", found)[0].float().numpy()
         return vector

@@ -326,9 +326,9 @@ def _file_name(told: str) -> str:
         return ""
 
 
-def _disagreements(given: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator[str]:
+def _disagreements(video: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator[str]:
     """Where JSON and HDF5 differ, the first one first."""
-    marked, n = [frame.is_gt for frame in given.frames], len(picks)
+    marked, n = [frame.is_gt for frame in video.frames], len(picks)
     if picks != list(arrays.picks):
         yield f"picks: not the frame_id of the {n} frames"
     if arrays.gtframe is not None and marked != list(arrays.gtframe):
@@ -337,10 +337,10 @@ def _disagreements(given: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator
         yield f"{n} frames, but {len(arrays.gtscore)} gtscore"
     if picks[-1] >= arrays.n_frames:
         yield f"frame {picks[-1]} is beyond the end; n_frames is {arrays.n_frames}"
-    if len(given.clips) != len(arrays.change_points):
-        yield f"{len(given.clips)} clips, but {len(arrays.change_points)} change_points"
+    if len(video.clips) != len(arrays.change_points):
+        yield f"{len(video.clips)} clips, but {len(arrays.change_points)} change_points"
     end = -1
-    for clip, (first, last) in zip(given.clips, arrays.change_points, strict=False):
+    for clip, (first, last) in zip(video.clips, arrays.change_points, strict=False):
         if not end < first <= last:
             yield f"change_points: {first} to {last} after {end}"
         if outside := [one for one in clip.frames if not first <= one <= last]:

@@ -86,7 +86,7 @@ def missing(video: Mapping[str, Any]) -> list[str]:
 
 
 def unit(
-    given: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
+    prompt: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
 ) -> Unit[dict[str, Any]]:
     """One video with its texts, which are asked for with these instructions (writer.py).
 
@@ -100,7 +100,7 @@ def unit(
         numbers = [1 + frame_ids.index(one) for one in held.get("frames", [held.get("frame_id")])]
         want: Want[Description] = Want(
             f"{step.name} {n}",
-            step.criterion(given),
+            step.criterion(prompt),
             {"words": WORDS},
             {"description": words(OF_STEP[step.name])},
             images=lambda: {step.shows[0]: images(numbers)},
@@ -127,7 +127,7 @@ def unit(
             stand_in = {"sentence": words(OF_SENTENCE), "shots": [1, 2][: len(of)]}
             usual = {"sentences": [stand_in] * -(-len(of) // SHOTS_PER_SENTENCE)}
             fields = {"shots": shown, "words": WORDS}
-            joined.append((name, of, step.want(given, fields, usual, sentences_on(len(of)))))
+            joined.append((name, of, step.want(prompt, fields, usual, sentences_on(len(of)))))
     verdicts = yield [asked for *_, asked in joined]
     for (name, shots, asked), verdict in zip(joined, verdicts, strict=True):
         if reply := asked.said(verdict):

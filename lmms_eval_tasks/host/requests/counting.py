@@ -114,21 +114,21 @@ def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[E
 
 
 def _generating(
-    model: object, inputs: object = None, *_: object, **given: object
+    model: object, inputs: object = None, *_: object, **kwargs: object
 ) -> Iterable[Event]:
     with contextlib.suppress(Exception):  # of another form: the requests are dealt out all the same
-        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | given))]
+        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | kwargs))]
     return [("generate", ())]
 
 
-def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
+def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
     """The requests of a batch, without padding.
 
     Args:
         config: of the model; says which tokens stand for pictures, and the side of a patch.
         given: the arguments of `generate`.
     """
-    known: dict[str, Tensor] = {name: v for name, v in given.items() if v is not None}
+    known: dict[str, Tensor] = {name: v for name, v in inputs.items() if v is not None}
     ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
     prompt = known["inputs_embeds"] if ids is None else ids
     number, length = prompt.shape[:2]
@@ -148,7 +148,7 @@ def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
 
 
 def _sizes_of_rows(
-    config: object, given: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
+    config: object, inputs: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
 ) -> list[tuple[Size, ...]]:
     """The different sizes of each row's pictures and frames, if `generate` is given them.
 
@@ -160,7 +160,7 @@ def _sizes_of_rows(
     patch, merge = (getattr(vision, name, None) for name in ("patch_size", "spatial_merge_size"))
     found: list[dict[Size, None]] = [{} for _ in range(number)]
     for kind, in_rows in counts.items():
-        grids = given.get(f"{kind}_grid_thw")  # of each: patches in time, height and width
+        grids = inputs.get(f"{kind}_grid_thw")  # of each: patches in time, height and width
         if grids is None or not isinstance(patch, int) or not isinstance(merge, int):
             continue
         ends, done = list(accumulate(in_rows)), 0
@@ -169,7 +169,7 @@ def _sizes_of_rows(
                 break
             found[row][int(width) * patch, int(height) * patch] = None
             done += int(time * height * width) // merge**2
-    frames: Sequence[int] = getattr(given.get("pixel_values_videos"), "shape", ())
+    frames: Sequence[int] = getattr(inputs.get("pixel_values_videos"), "shape", ())
     if len(frames) == 5 and frames[0] == number:  # videos, frames, colours, height, width
         found = [{(int(frames[4]), int(frames[3])): None}] * number
     return [tuple(one) for one in found]
