@@ -98,24 +98,24 @@ def line(check: Mapping[str, Json]) -> str:
     return f"{', '.join(parts)} ({', '.join(where)})" + (doubt and f": {doubt}")
 
 
-def _kappa(one: Mapping[str, Json]) -> float:
+def _kappa(figures: Mapping[str, Json]) -> float:
     """The kappa; infinite where there is none, such as of answers that are all right."""
-    return float(one["kappa"]["estimate"]) if one["kappa"] else math.inf
+    return float(figures["kappa"]["estimate"]) if figures["kappa"] else math.inf
 
 
-def _doubt(one: Mapping[str, Json]) -> str:
+def _doubt(figures: Mapping[str, Json]) -> str:
     """Return why a judge's numbers are not to be used, or not yet, or ""; kappa is 0 by chance."""
-    if one["failed"] == one["answers"]:
+    if figures["failed"] == figures["answers"]:
         return "it gave no verdict: do not use its numbers"
-    if one["answers"] < FEWEST:
+    if figures["answers"] < FEWEST:
         return TOO_FEW
-    if _kappa(one) == math.inf:
+    if _kappa(figures) == math.inf:
         return ""
-    if _kappa(one) < -SLIGHT:
+    if _kappa(figures) < -SLIGHT:
         return "worse than chance: do not use its numbers"
-    if _kappa(one) <= SLIGHT:
+    if _kappa(figures) <= SLIGHT:
         return "no better than chance: do not use its numbers"
-    low = one["kappa"]["low"]
+    low = figures["kappa"]["low"]
     return "" if low is None or low > 0 else TOO_FEW
 
 

@@ -192,7 +192,7 @@ def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig
     except ValidationError as error:
         raise JudgeError(f"{path}: {first_problem(error)}") from None
 
-    def one(spec: str | _Model) -> JudgeConfig:
+    def config_of(spec: str | _Model) -> JudgeConfig:
         spec = _Model(model=spec) if isinstance(spec, str) else spec
         if spec.model.endswith(_FILE):
             raise JudgeError(f"{path}: model {spec.model}: a model's name, not a file")
@@ -208,9 +208,9 @@ def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig
         return dataclasses.replace(found, sampling=drawn, **own)
 
     if isinstance(parsed, _Model):
-        return one(parsed)
+        return config_of(parsed)
     if isinstance(parsed, _Debate):
         given = (*parsed.debate, parsed.consolidator or parsed.debate[-1])
-        return JudgeConfig(DEBATE, members=tuple(map(one, given)), name=parsed.name)
-    members = tuple(map(one, parsed.panel))
+        return JudgeConfig(DEBATE, members=tuple(map(config_of, given)), name=parsed.name)
+    members = tuple(map(config_of, parsed.panel))
     return JudgeConfig(PANEL, members=members, rule=parsed.rule, name=parsed.name)

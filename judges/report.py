@@ -284,5 +284,5 @@ def _notes(notes: Mapping[str, object]) -> str:
     return f" ({told})" if told else ""
 
 
-def _number(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def _number(count: int, singular: str, many: str = "") -> str:
+    return f"{count:,} {singular if count == 1 else many or singular + 's'}"

@@ -77,12 +77,12 @@ class Context:
         """The run's object of a class; None if it was not made."""
         return cast("T | None", self._own.get(kind))
 
-    def put(self, kind: type[T], one: T | None) -> T | None:
+    def put(self, kind: type[T], value: T | None) -> T | None:
         """Put an object in the place of its kind, or nothing; returns what was there."""
         with self._lock:
             before = self._own.pop(kind, None)
-            if one is not None:
-                self._own[kind] = one
+            if value is not None:
+                self._own[kind] = value
             return cast("T | None", before)
 
     def go_by(self, plan: ClassPlan) -> None:
@@ -171,14 +171,14 @@ def with_options(options: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _entered(one: Context) -> Iterator[None]:
-    token, going = _HERE.set(one), _RUNS if one.is_run else _COMMANDS
-    going.append(one)
+def _entered(context: Context) -> Iterator[None]:
+    token, going = _HERE.set(context), _RUNS if context.is_run else _COMMANDS
+    going.append(context)
     try:
         yield
     finally:
         _HERE.reset(token)
-        going.remove(one)
+        going.remove(context)
 
 
 def by_rank(docs: Sequence[T]) -> Sequence[T]:

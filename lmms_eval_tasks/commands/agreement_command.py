@@ -168,9 +168,9 @@ def _judged(
     from lmms_eval_tasks.judges.asking import VerdictSource
     from lmms_eval_tasks.runs import scoring
 
-    def scored(one: KnownAnswer) -> Item:
+    def scored(answer: KnownAnswer) -> Item:
         return scoring.scored(
-            whose.tasks[one.task], one.doc, one.text, VerdictSource(make_judge(config))
+            whose.tasks[answer.task], answer.doc, answer.text, VerdictSource(make_judge(config))
         )
 
     return run.ordered_map(scored, answers, name)

@@ -208,9 +208,9 @@ def _add_commands_of_benchmarks() -> None:
                     getattr(app, known).append(one)
 
 
-def _name_of(one: Any) -> str:
+def _name_of(command: Any) -> str:
     """The name of a command or of a group of commands."""
-    return str(one.name or one.callback.__name__.replace("_", "-"))
+    return str(command.name or command.callback.__name__.replace("_", "-"))
 
 
 _add_commands_of_benchmarks()

@@ -86,11 +86,11 @@ def _sample() -> Findings:
     yield from ()
 
 
-def _show(console: Console, one: Finding) -> None:
+def _show(console: Console, finding: Finding) -> None:
     """A line with a mark, and under it what mends it."""
-    mark, colour = _MARKS[one.state]
-    mark = mark if console.encoding.startswith("utf") else one.state
-    told = Text.assemble((f"{mark} ", colour), (f"{one.about}: ", "bold"), one.told)
-    if one.mend:
-        told.append(f"\n    -> {one.mend}", style=colour)
+    mark, colour = _MARKS[finding.state]
+    mark = mark if console.encoding.startswith("utf") else finding.state
+    told = Text.assemble((f"{mark} ", colour), (f"{finding.about}: ", "bold"), finding.told)
+    if finding.mend:
+        told.append(f"\n    -> {finding.mend}", style=colour)
     console.print(told, soft_wrap=True)

@@ -119,8 +119,8 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
     return CvrrData(found, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
 
 
-def _asks(task: str, one: CvrrQuestion) -> bool:
-    return task in JUDGE_TASKS or dimension_of(task) == one.dimension
+def _asks(task: str, question: CvrrQuestion) -> bool:
+    return task in JUDGE_TASKS or dimension_of(task) == question.dimension
 
 
 def aligned(found: CvrrRelease) -> list[Aligned]:
@@ -238,18 +238,18 @@ def describe_data(loaded: LoadedData | None) -> tuple[dict[str, object], list[Co
     return {**section, "frames": frames}, [*conditions, *option_set(settings.FRAMES)]
 
 
-def _of_mixture(one: JudgeTask) -> Iterator[str]:
+def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
     """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
-    if one.rule is None:
+    if judge_task.rule is None:
         return
-    choices = {choice.stratum: choice for choice in one.chosen.values()}.values()
+    choices = {choice.stratum: choice for choice in judge_task.chosen.values()}.values()
     if often := sum(not choice.judges for choice in choices):
         yield (
             f"no judge passed in {often} of {len(choices)} choices (one for each fold and "
-            f"dimension; {one.rule}), and there the final judge rates alone"
+            f"dimension; {judge_task.rule}), and there the final judge rates alone"
         )
     mine = folded(running_model())
-    if all(folded(row.judge) != mine for own in one.first.values() for row in own):
+    if all(folded(row.judge) != mine for own in judge_task.first.values() for row in own):
         yield (
             f"no first rating by {running_model()} itself, which the published mixture may be "
             "shown too: name its cvrr_judge run with --cvrr-ratings"

@@ -198,19 +198,19 @@ def first_ratings() -> Iterator[RatingRow]:
 
 
 def _row(
-    one: SampleAnswer, judge: str, name: str, rating: int | None, status: str = "ok"
+    answer: SampleAnswer, judge: str, name: str, rating: int | None, status: str = "ok"
 ) -> RatingRow:
     return RatingRow(
-        dimension=one.dimension,
-        question=one.id,
-        video=f"{one.dimension}/{one.question.video}",
-        candidate=one.candidate,
+        dimension=answer.dimension,
+        question=answer.id,
+        video=f"{answer.dimension}/{answer.question.video}",
+        candidate=answer.candidate,
         judge=judge,
         round=name,
         rating=None if rating is None else float(rating),
         reason="known by construction" if rating is not None else "",
         status=status,
-        empty=one.kind == "empty",
+        empty=answer.kind == "empty",
     )
 
 

@@ -122,9 +122,9 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
         pairs = zip(items, values(items), strict=True)
         return {i["id"]: (i["video"], value) for i, value in pairs if value is not None}
 
-    def baseline(one: str) -> Statistic:
+    def baseline(baseline_name: str) -> Statistic:
         return lambda items: aggregate.mean(
-            item["baselines"].get(f"{name}_{one}") for item in items
+            item["baselines"].get(f"{name}_{baseline_name}") for item in items
         )
 
     part = "frames" if name.removesuffix(IS_GT) in KEYFRAMES else "reply"

@@ -81,7 +81,7 @@ def look(
         Both by name; a reason starts with "missing" or "unreadable".
     """
 
-    def one(path: Path) -> VideoInfo | str:
+    def inspect_one(path: Path) -> VideoInfo | str:
         try:
             path.stat()
             return probe(path)
@@ -95,7 +95,7 @@ def look(
     different = list(dict.fromkeys(asked.values()))
     pool = ThreadPoolExecutor(min(os.cpu_count() or 1, -(-len(different) // _FEW) or 1))
     try:
-        known = dict(zip(different, pool.map(one, different), strict=True))
+        known = dict(zip(different, pool.map(inspect_one, different), strict=True))
     finally:
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
     said = {name: known[path] for name, path in asked.items()}

@@ -93,12 +93,12 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, kind: str, one: Class) -> tuple[str, ...]:
+def _row(name: str, kind: str, model_class: Class) -> tuple[str, ...]:
     """One class of a model, in words: COLUMNS."""
     said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
-    media = one.media
+    media = model_class.media
     pictures = "interleaved" if media.interleaved else "several" if media.images else "one"
-    alone, beside = (said[one.sound(with_picture).status] for with_picture in (False, True))
+    alone, beside = (said[model_class.sound(with_picture).status] for with_picture in (False, True))
     sound = alone if alone == beside else f"A {alone}, V+A {beside}"
     known = (
         media.sizes(),

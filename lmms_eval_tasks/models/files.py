@@ -61,8 +61,8 @@ class Files(Generic[T]):
             while weight > self._most and len(self._kept) > 1:
                 weight -= self._weight(self._kept.popitem(last=False)[1])
 
-    def _weight(self, one: Future[T]) -> int:
-        return self._weigh(one.result()) if one.done() and not one.exception() else 1
+    def _weight(self, future: Future[T]) -> int:
+        return self._weigh(future.result()) if future.done() and not future.exception() else 1
 
 
 def known_as(path: str, *how: object) -> str:

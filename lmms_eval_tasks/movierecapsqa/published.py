@@ -200,13 +200,13 @@ def agreement_rows(
 def agreement_tables(dimension: str, found: Mapping[str, AgreementRow]) -> list[Table]:
     """A dimension's coefficients, a row for each model, for all of them and for people."""
 
-    def cells(one: AgreementRow) -> list[str]:
-        kappa, interval = fixed(one.kappa), one.intervals.get("kappa")
-        if one.kappa is not None and interval is not None and interval.ends is not None:
+    def cells(row: AgreementRow) -> list[str]:
+        kappa, interval = fixed(row.kappa), row.intervals.get("kappa")
+        if row.kappa is not None and interval is not None and interval.ends is not None:
             kappa += " [{:.2f}, {:.2f}]".format(*interval.ends)
-        means = ((one.ours, one.ours_var), (one.published, one.published_var))
+        means = ((row.ours, row.ours_var), (row.published, row.published_var))
         told = (fixed(mean) if mean is None else f"{mean:.2f}±{fixed(var)}" for mean, var in means)
-        return [str(one.n), str(one.missing), kappa, fixed(one.rho), fixed(one.absolute), *told]
+        return [str(row.n), str(row.missing), kappa, fixed(row.rho), fixed(row.absolute), *told]
 
     intervals = [interval for one in found.values() for interval in one.intervals.values()]
     videos = max((interval.clusters for interval in intervals), default=0)

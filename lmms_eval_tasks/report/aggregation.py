@@ -110,8 +110,8 @@ def of_task(task: Task, metric: Metric) -> Quantity:
     def compute(task_items: Sequence[Asked]) -> Json:
         return metric.compute(items(task_items))
 
-    def takes(one: Asked) -> bool:
-        return one[0] is task and (metric.include is None or metric.include(one[1]))
+    def takes(task_item: Asked) -> bool:
+        return task_item[0] is task and (metric.include is None or metric.include(task_item[1]))
 
     units = metric.per_unit
     return Quantity(
@@ -154,9 +154,9 @@ def of_join(join: JointMetric, name: str) -> Quantity:
     )
 
 
-def cluster(one: Asked) -> str:
+def cluster(task_item: Asked) -> str:
     """The value by which an item's intervals are clustered: its video."""
-    task, item = one
+    task, item = task_item
     return str(item.get(task.cluster_field))
 
 

@@ -127,10 +127,10 @@ def _seen(items: Items) -> list[Mapping[str, Json]]:
     return [item["arrived"] for item in items if item.get("arrived")]
 
 
-def _frames(one: Mapping[str, Json]) -> int:
+def _frames(delivered: Mapping[str, Json]) -> int:
     """The different frames of a video; those that went as pictures are its frames too."""
-    frames = one["frames"] or (one["pictures"] if one.get("of") else 0)
-    return min(frames, one["distinct"] or frames)
+    frames = delivered["frames"] or (delivered["pictures"] if delivered.get("of") else 0)
+    return min(frames, delivered["distinct"] or frames)
 
 
 def _words(seen: list[Mapping[str, Json]]) -> str:

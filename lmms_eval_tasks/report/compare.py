@@ -75,19 +75,19 @@ def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -
     return _corrected([line for line in made if line.numbers])
 
 
-def our_cell(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> Interval | None:
+def our_cell(benchmark: Benchmark, number: leaderboards.OurNumber, side: Side) -> Interval | None:
     """A side's number that stands beside a paper's figure; None where it has none.
 
     It has an interval where results have one (Metric.has_interval).
     """
-    join = next((own for own in benchmark.joint_metrics if own.group == one.task), None)
+    join = next((own for own in benchmark.joint_metrics if own.group == number.task), None)
     if join is not None:
-        whole = of_join(join, one.metric)
+        whole = of_join(join, number.metric)
     else:
-        task = benchmark.tasks[one.task]
-        (metric,) = (own for own in task.metrics if own.name == one.metric)
+        task = benchmark.tasks[number.task]
+        (metric,) = (own for own in task.metrics if own.name == number.metric)
         whole = of_task(task, metric)
-    wanted = {name: leaderboards.plain(value) for name, value in one.where}
+    wanted = {name: leaderboards.plain(value) for name, value in number.where}
 
     def takes(item: Item) -> bool:
         return all(leaderboards.plain(str(item.get(n))) == value for n, value in wanted.items())

@@ -232,11 +232,11 @@ def _frames(recipe: RowRecipe) -> int:
     return int(given or media.frames_default or FRAMES)
 
 
-def _media(one: TaskWorkload, facts: ModelFacts, frames: int) -> float:
+def _media(workload: TaskWorkload, facts: ModelFacts, frames: int) -> float:
     """Tokens of a doc's media."""
-    video = one.video * facts.second or (frames * facts.frame if one.video else 0)
+    video = workload.video * facts.second or (frames * facts.frame if workload.video else 0)
     picture = facts.frame if facts.picture is None else facts.picture
-    return video + one.pictures * picture + one.sound * facts.sound
+    return video + workload.pictures * picture + workload.sound * facts.sound
 
 
 def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | None:

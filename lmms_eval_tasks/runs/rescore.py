@@ -109,10 +109,10 @@ class Rescored:
         pairs = ((self.label(one.name, one.model), get(one)) for one in self.found)
         return {label: value for label, value in pairs if value is not None}
 
-    def is_invalid(self, one: Numbers) -> bool:
+    def is_invalid(self, numbers: Numbers) -> bool:
         """Return True of a task that is invalid, and of a group of such tasks."""
-        parts = (other for other in self.found if other.model == one.model)
-        return bool(one.invalid) or any(p.invalid for p in parts if p.name in one.tasks)
+        parts = (other for other in self.found if other.model == numbers.model)
+        return bool(numbers.invalid) or any(p.invalid for p in parts if p.name in numbers.tasks)
 
     def add(self, conditions: Iterable[Condition]) -> None:
         """Add conditions to the records of the tasks that they concern."""

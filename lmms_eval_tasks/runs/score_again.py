@@ -166,9 +166,9 @@ class _Folder:
             write_json(file, results)
 
 
-def _is_of(one: Numbers, run: saved_files.SavedRun) -> bool:
+def _is_of(numbers: Numbers, run: saved_files.SavedRun) -> bool:
     """Return True for a run's own numbers, and those of the groups that its task is joined in."""
-    return one.model == run.model and run.task in (one.name, *one.tasks)
+    return numbers.model == run.model and run.task in (numbers.name, *numbers.tasks)
 
 
 def _renew(

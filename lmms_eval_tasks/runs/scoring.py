@@ -43,8 +43,8 @@ def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdict
         return items
     found = {item["id"]: item for item in items}
 
-    def scored_one(one: tuple[str, ScoringSteps[Mapping[str, object]]]) -> Item:
-        name, scoring = one
+    def scored_one(named_scoring: tuple[str, ScoringSteps[Mapping[str, object]]]) -> Item:
+        name, scoring = named_scoring
         item = found[name]
         made: JsonObject = {"status": "error"}
         with aggregate.never_raises(name):

@@ -120,13 +120,13 @@ def _expanded(board: Spec, entries: Iterable[Json]) -> Iterator[JsonObject]:
             }
 
 
-def _rows_of(board: Spec, one: Spec) -> Iterator[JsonObject]:
+def _rows_of(board: Spec, part: Spec) -> Iterator[JsonObject]:
     """The rows of a paper's table that are parts of the items: in blocks, or those of one group."""
-    (table,) = (each for each in board["tables"] if each["number"] == one["rows_of"])
+    (table,) = (each for each in board["tables"] if each["number"] == part["rows_of"])
     for row in table["rows"]:
-        if "ours" in row and one.get("group", row["group"]) == row["group"]:
-            block = {} if "group" in one else {"block": board["groups"][row["group"]]}
-            yield {"heading": row["name"], **block, **row["ours"], **one}
+        if "ours" in row and part.get("group", row["group"]) == row["group"]:
+            block = {} if "group" in part else {"block": board["groups"][row["group"]]}
+            yield {"heading": row["name"], **block, **row["ours"], **part}
 
 
 def lines_of(board: Spec, layout: Spec, keys: Iterable[tuple[str, str]]) -> Iterator[JsonObject]:

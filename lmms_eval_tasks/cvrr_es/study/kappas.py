@@ -169,14 +169,14 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     }
 
 
-def difference(one: RatingPairs, other: RatingPairs) -> ReportPart:
-    """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
+def difference(minuend: RatingPairs, other: RatingPairs) -> ReportPart:
+    """Mean kappa of `minuend` minus that of `other` (over candidates, then dimensions).
 
     Kappas of different answers cannot be compared (docs/metrics.md): over the items that both, and
     the reference, gave a whole rating. Cells where either has no kappa are left out. In each
     resample both have the same videos. Both are pairs of the same items, of which `n` count.
     """
-    both = [own for own in zip(one, other, strict=True) if all(pair.whole for pair in own)]
+    both = [own for own in zip(minuend, other, strict=True) if all(pair.whole for pair in own)]
     first, second = (cells([own[side] for own in both]) for side in (0, 1))
     sizes = [len(own) for own in first.values()]
     groups = [pairs for side in (first, second) for own in side.values() for pairs in own.values()]

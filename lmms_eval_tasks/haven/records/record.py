@@ -181,7 +181,7 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
     extras.require("haven", f"{file}, with importance scores,")
     import h5py
 
-    def one(group: Any) -> Arrays | str:
+    def read_group(group: Any) -> Arrays | str:
         try:
             there = [name for name in Arrays.model_fields if name in group]
             if sum(group[name].nbytes for name in there) > json_files.LARGEST:
@@ -198,7 +198,7 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
     try:
         with h5py.File(file, "r") as store:
             named = [one for one in videos if one and _file_name(one) == one]  # no path in the file
-            return {video: one(store[video]) for video in named if video in store}
+            return {video: read_group(store[video]) for video in named if video in store}
     except _DAMAGED as error:
         raise DataError(f"{file}: not a readable HDF5 file: {error}") from None
 

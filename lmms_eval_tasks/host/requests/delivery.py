@@ -110,10 +110,10 @@ class Watch:
         self._lock = threading.Lock()
         self._sent: dict[str, str] = {}  # of a body: whose it is, since it may be sent again
 
-    def expect(self, one: Expected) -> None:
+    def expect(self, expected: Expected) -> None:
         """Watch one more request."""
         with self._lock:
-            self._asked[one.name] = one
+            self._asked[expected.name] = expected
 
     def settled(self, name: str) -> DeliveredMedia | None:
         """Stop watching a request; return the counts of its media, None if they are not known."""

@@ -75,20 +75,24 @@ def published(benchmark: Benchmark) -> dict[str, Record]:
     return made
 
 
-def _printed(benchmark: Benchmark, one: Figure) -> Record:
-    table = f"table {one.table['number']}"
-    details = {"printed": str(one.printed), "table": table, "place": ", ".join(one.place)}
+def _printed(benchmark: Benchmark, figure: Figure) -> Record:
+    table = f"table {figure.table['number']}"
+    details = {"printed": str(figure.printed), "table": table, "place": ", ".join(figure.place)}
     return {
-        "evaluation_result_id": f"{benchmark.name}/{table}/row {one.row}/{one.place[-1]}",
-        "evaluation_name": f"{benchmark.name}.{one.task or table.replace(' ', '')}",
+        "evaluation_result_id": f"{benchmark.name}/{table}/row {figure.row}/{figure.place[-1]}",
+        "evaluation_name": f"{benchmark.name}.{figure.task or table.replace(' ', '')}",
         "source_data": _source_data(benchmark, {}),
         "metric_config": {
-            "evaluation_description": one.table["caption"],
+            "evaluation_description": figure.table["caption"],
             "lower_is_better": False,
-            **_metric(benchmark, one.metric, one.scale),
-            **({"additional_details": {"note": one.table["note"]}} if one.table["note"] else {}),
+            **_metric(benchmark, figure.metric, figure.scale),
+            **(
+                {"additional_details": {"note": figure.table["note"]}}
+                if figure.table["note"]
+                else {}
+            ),
         },
-        "score_details": {"score": one.value, "details": details},
+        "score_details": {"score": figure.value, "details": details},
     }
 
 
@@ -240,19 +244,19 @@ def _judge(told: Mapping[str, Json]) -> Record:
     }
 
 
-def _score(one: Interval) -> Record:
-    se = number(one.se)
-    uncertainty: Record = {"num_samples": one.n}
-    details = {"clusters": str(one.clusters)}
+def _score(interval: Interval) -> Record:
+    se = number(interval.se)
+    uncertainty: Record = {"num_samples": interval.n}
+    details = {"clusters": str(interval.clusters)}
     if se is not None:
         uncertainty["standard_error"] = {"value": se}
-    if one.ends is not None:
-        low, high = one.ends
-        ends = {"lower": low, "upper": high, "confidence_level": 0.95, "method": one.method}
+    if interval.ends is not None:
+        low, high = interval.ends
+        ends = {"lower": low, "upper": high, "confidence_level": 0.95, "method": interval.method}
         uncertainty["confidence_interval"] = ends
     else:
-        details["no_interval"] = one.method
-    return {"score": one.estimate, "uncertainty": uncertainty, "details": details}
+        details["no_interval"] = interval.method
+    return {"score": interval.estimate, "uncertainty": uncertainty, "details": details}
 
 
 def _generation(task: str, results: Mapping[str, Json]) -> Record:
