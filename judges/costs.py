@@ -69,7 +69,7 @@ def plan(
 
 
 def _add_model(
-    found: CostEstimate,
+    estimate: CostEstimate,
     model: JudgeConfig,
     requests: Sequence[LikelyRequest],
     times: int,
@@ -86,7 +86,7 @@ def _add_model(
     work.cost = known.cost(prompt, reply) if known else None
     work.batch_cost = known.cost(prompt, reply, batch=True) if known else None
     for _ in range(times):
-        found.add(work)
+        estimate.add(work)
     note = f"{model.label}: tokens by {number.name}"
     if all(text for *_, text in requests):
         note += f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
@@ -95,7 +95,7 @@ def _add_model(
         error = "error unknown" if number.error is None else error
         note += f" ({error}); replies: {short + thought} tokens assumed"
         note += ", most of them reasoning" if thought else ""
-    found.notes.append(note)
+    estimate.notes.append(note)
 
 
 def default_rate() -> tuple[float, str]:
@@ -109,13 +109,13 @@ def default_rate() -> tuple[float, str]:
     return rate, why
 
 
-def summary(found: CostEstimate) -> str:
+def summary(estimate: CostEstimate) -> str:
     """The estimate in words, in one line."""
-    if not found.calls:
-        return f"{found.verdicts:,} verdicts, no requests"
+    if not estimate.calls:
+        return f"{estimate.verdicts:,} verdicts, no requests"
     rate, why = default_rate()
-    took = f"{duration(found.calls / rate)} at {rate:g} calls a second ({why})"
+    took = f"{duration(estimate.calls / rate)} at {rate:g} calls a second ({why})"
     return (
-        f"{found.verdicts:,} verdicts, {found.calls:,} calls, about {found.judge_tokens:,} + "
-        f"{found.reply_tokens:,} tokens, {price(found.cost)}, {took}"
+        f"{estimate.verdicts:,} verdicts, {estimate.calls:,} calls, about {estimate.judge_tokens:,} + "
+        f"{estimate.reply_tokens:,} tokens, {price(estimate.cost)}, {took}"
     )

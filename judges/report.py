@@ -254,10 +254,10 @@ def of_results(results: Mapping[str, Json], *, by_task: bool = True) -> list[str
     return usage_lines(ledger.rows(), work["prices"])
 
 
-def departures(found: Iterable[Sequence[str]]) -> list[str]:
+def departures(departed: Iterable[Sequence[str]]) -> list[str]:
     """A line for each judge and way in which its endpoint departs from what was asked for."""
     names: dict[tuple[str, str], list[str]] = {}
-    for label, how, name in sorted(set(map(tuple, found))):
+    for label, how, name in sorted(set(map(tuple, departed))):
         names.setdefault((label, how), []).append(name)
     words = {"ignored": "takes and ignores", "left out": "does not take"}
     return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]

@@ -76,15 +76,15 @@ def read_run(*paths: str | Path) -> RunFrames:
     )
 
 
-def _items(found: list[Side]) -> Iterator[Mapping[str, object]]:
-    for side in found:
+def _items(sides: list[Side]) -> Iterator[Mapping[str, object]]:
+    for side in sides:
         for task, item in side.task_items:
             own = {name: value for name, value in item.items() if name != "verdicts"}
             yield {"run": side.label, "task": task.name, **own}
 
 
-def _verdicts(found: list[Side]) -> Iterator[Mapping[str, object]]:
-    for side in found:
+def _verdicts(sides: list[Side]) -> Iterator[Mapping[str, object]]:
+    for side in sides:
         for task, item in side.task_items:
             for name, verdict in (item.get("verdicts") or {}).items():
                 yield {

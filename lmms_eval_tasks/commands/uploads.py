@@ -144,9 +144,9 @@ Measure = Callable[[Sequence[Part]], Sent]  # of a doc's parts
 
 
 def _of_task(
-    benchmark: Benchmark, found: LoadedData, name: str, measure: Measure, limit: int | None
+    benchmark: Benchmark, loaded: LoadedData, name: str, measure: Measure, limit: int | None
 ) -> Upload:
-    docs = benchmark.docs(found, name)
+    docs = benchmark.docs(loaded, name)
     docs = docs[: media.docs_per_task([len(docs)], limit)[0]]
     shown = list({_window(benchmark, doc): doc for doc in docs}.values())
     among = shown if len(shown) >= SAMPLED else docs  # files differ more than texts

@@ -178,11 +178,11 @@ def reliability_command(
     )
 
 
-def _told(found: rating_files.Loaded) -> Sequence[str]:
+def _told(loaded: rating_files.Loaded) -> Sequence[str]:
     """Lines on rows that are left out, and what runs told."""
-    left_out = listed(found.problems).split("\n") if found.problems else []
+    left_out = listed(loaded.problems).split("\n") if loaded.problems else []
     notes = [f"left out: {line.strip()}" for line in left_out]
-    for rated in found.runs:
+    for rated in loaded.runs:
         # The judge's are of answers, not of its ratings.
         own = [
             one.line

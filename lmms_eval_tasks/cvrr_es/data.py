@@ -123,7 +123,7 @@ def _asks(task: str, question: CvrrQuestion) -> bool:
     return task in JUDGE_TASKS or dimension_of(task) == question.dimension
 
 
-def aligned(found: CvrrRelease) -> list[Aligned]:
+def aligned(release: CvrrRelease) -> list[Aligned]:
     """The candidates that the user named, their answers put to the release's questions.
 
     Raises:
@@ -136,7 +136,7 @@ def aligned(found: CvrrRelease) -> list[Aligned]:
             "no candidates to judge: name folders MODEL/DIMENSION.json, or saved samples of "
             f"cvrr_es runs, with --cvrr-candidates or {CVRR_CANDIDATES}=PATH,PATH"
         )
-    fitting = candidates.fitting(paths, found)
+    fitting = candidates.fitting(paths, release)
     named: dict[str, str] = {}
     for one in fitting:
         other = named.setdefault(slug(one.candidate), one.candidate)
@@ -256,16 +256,16 @@ def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
         )
 
 
-def _of_judges(found: CvrrData) -> dict[str, object]:
+def _of_judges(data: CvrrData) -> dict[str, object]:
     """Candidates, the ratings that may be shown, and whose the mixture shows."""
     told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
-    for one in found.candidates:
+    for one in data.candidates:
         told["candidates"][one.candidate] = {
             "answers": len(one.answers),
             "empty": len(one.empty),
             "problems": list(one.problems),
         }
-    for task, rated in found.rated.items():
+    for task, rated in data.rated.items():
         if judges := Counter(row.judge for own in rated.first.values() for row in own):
             told["first_ratings"][task] = {"judges": dict(sorted(judges.items()))}
         if rated.rule:

@@ -207,9 +207,9 @@ class Examination:
         assert self._uploads
         yield from (Finding("ok", line) for line in self._uploads(self._asked()))
 
-    def _requests(self, benchmark: Benchmark, names: Sequence[str], found: LoadedData) -> Findings:
+    def _requests(self, benchmark: Benchmark, names: Sequence[str], loaded: LoadedData) -> Findings:
         """The checks of tasks for which data and model are known."""
-        docs = {name: benchmark.docs(found, name) for name in names}
+        docs = {name: benchmark.docs(loaded, name) for name in names}
         if empty := [name for name, own in docs.items() if not own]:
             yield Finding("error", f"nothing is left of {', '.join(empty)}")
         made = [
@@ -220,7 +220,7 @@ class Examination:
         ]
         if made:
             self._cuts[benchmark.name] = made
-        benchmark.check(names, found)
+        benchmark.check(names, loaded)
         yield Finding("ok", ", ".join(f"{name} {len(own):,}" for name, own in docs.items()))
 
     # --- media ----------------------------------------------------------------------------------
@@ -290,12 +290,12 @@ def _media_bytes() -> int:
 
 
 def _requests_to_judge(
-    benchmark: Benchmark, names: Sequence[str], found: LoadedData
+    benchmark: Benchmark, names: Sequence[str], loaded: LoadedData
 ) -> Iterator[tuple[Criterion, Mapping[str, Any]]]:
     """The judge's first request of each judged task, for a made-up reply."""
     for task in (benchmark.tasks[name] for name in names):
         if task.judgements:
-            yield from estimate.requests(task, benchmark.docs(found, task.name)[:1])
+            yield from estimate.requests(task, benchmark.docs(loaded, task.name)[:1])
 
 
 def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]) -> Finding:

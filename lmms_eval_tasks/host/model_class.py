@@ -162,9 +162,9 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     yield from (Finding("warning", line) for line in advice(run))
 
 
-def _key(found: type, model: context.RunModel) -> Findings:
+def _key(model_class: type, model: context.RunModel) -> Findings:
     """Check that a variable with an API key that the class's module reads is set."""
-    asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(found))
+    asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(model_class))
     if not asked or model.arguments.keys() & {"api_key", "base_url"}:
         return
     names = list(dict.fromkeys(asked))
@@ -174,9 +174,11 @@ def _key(found: type, model: context.RunModel) -> Findings:
         yield Finding("error", f"{' or '.join(names)} is not set", f"export {names[0]}=...")
 
 
-def _source(found: type) -> str:
+def _source(model_class: type) -> str:
     """The source of lmms-eval's modules that define a class and its bases."""
-    modules = {one.__module__ for one in found.__mro__ if one.__module__.startswith("lmms_eval.m")}
+    modules = {
+        one.__module__ for one in model_class.__mro__ if one.__module__.startswith("lmms_eval.m")
+    }
     return "\n".join(inspect.getsource(importlib.import_module(one)) for one in sorted(modules))
 
 
@@ -240,14 +242,16 @@ def built(model: context.RunModel) -> type:
     return found
 
 
-def _device_map(found: type, model: context.RunModel) -> dict[str, str]:
+def _device_map(model_class: type, model: context.RunModel) -> dict[str, str]:
     """Arguments for a class whose default `device_map` is "", which transformers 5 refuses.
 
     Empty for other classes, and in runs of several processes: there the classes name the device
     of each process.
     """
     # A class that passes its arguments on is asked together with its bases.
-    signatures = (inspect.signature(vars(one).get("__init__", object)) for one in found.__mro__)
+    signatures = (
+        inspect.signature(vars(one).get("__init__", object)) for one in model_class.__mro__
+    )
     own = [one.parameters["device_map"] for one in signatures if "device_map" in one.parameters]
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     if not alone or "device_map" in model.arguments or not own or own[0].default != "":

@@ -169,21 +169,21 @@ def right(lm: ModelInstance) -> Iterator[list[Condition]]:
         yield found
 
 
-def is_put_right(found: Start) -> bool:
+def is_put_right(start: Start) -> bool:
     """Return True if runs with our tasks replace the installed rule by the right one."""
-    known = found.family in FAMILIES and found.has_times
+    known = start.family in FAMILIES and start.has_times
     return known and settings.value(settings.MODEL_POSITIONS) == "right"
 
 
-def position_line(found: Start) -> str:
+def position_line(start: Start) -> str:
     """The line on wrong positions: the installed ones, and whether a run corrects them."""
-    if is_put_right(found):
-        return f"{found.line}: put right, at {found.largest + 1}"
-    return f"{found.line}: as installed"
+    if is_put_right(start):
+        return f"{start.line}: put right, at {start.largest + 1}"
+    return f"{start.line}: as installed"
 
 
-def _condition(found: Start) -> Condition:
-    return Condition(Kind.MENDED if is_put_right(found) else Kind.POSITIONS, position_line(found))
+def _condition(start: Start) -> Condition:
+    return Condition(Kind.MENDED if is_put_right(start) else Kind.POSITIONS, position_line(start))
 
 
 def models_of(lm: ModelInstance) -> Sequence[Positioned]:

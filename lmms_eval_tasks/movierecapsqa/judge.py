@@ -347,13 +347,13 @@ class _SkippedAsk(RereadRequest):
 
 
 def _about_claims(
-    context: SegmentContext, dimension: str, question: str, claims: Sequence[str], found: Verdict
+    context: SegmentContext, dimension: str, question: str, claims: Sequence[str], verdict: Verdict
 ) -> JudgeRequest:
-    """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
+    """A dimension's request; where the claims were not `verdict` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
     fields = request_fields(context, dimension, question, claims)
     if not claims:
-        return _SkippedAsk(dimension, criterion, fields, rests_on="claims", claims=found)
+        return _SkippedAsk(dimension, criterion, fields, rests_on="claims", claims=verdict)
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
     return RereadRequest(
         dimension,

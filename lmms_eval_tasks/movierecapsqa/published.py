@@ -149,17 +149,17 @@ _KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdic
 
 
 def _tables(
-    found: Data, task: Task, items: Items, is_invalid: bool
+    data: Data, task: Task, items: Items, is_invalid: bool
 ) -> tuple[list[RenderableType], dict[str, object]]:
     """Tables 4 and 5 of the answers' items and their agreement by model; and all of it for JSON."""
     answered = cast(Sequence[RecapItem], items)
     by: dict[str, list[RecapItem]] = {}
-    for one, item in zip(found.answers, answered, strict=True):
+    for one, item in zip(data.answers, answered, strict=True):
         by.setdefault(one.by, []).append(item)
     numbers = {one: aggregation.numbers(task, own) for one, own in by.items()}
     made = [TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()]
     shown = layouts.draw_tables(leaderboards.stored("movierecapsqa"), made)
-    by_dimension = {one: agreement_rows(found.answers, answered, one) for one in DIMENSIONS}
+    by_dimension = {one: agreement_rows(data.answers, answered, one) for one in DIMENSIONS}
     tables: list[RenderableType] = [*shown]
     for name, compared in by_dimension.items():
         tables += [*agreement_tables(name, compared), ""]
@@ -173,7 +173,7 @@ def _tables(
         # An answer's own text stays in the release.
         "answers": [
             {"by": one.by, "published": one.scores, **{key: item.get(key) for key in _KEPT}}
-            for one, item in zip(found.answers, items, strict=True)
+            for one, item in zip(data.answers, items, strict=True)
         ],
     }
 
@@ -197,7 +197,7 @@ def agreement_rows(
     return {name: row(own, scale) for name, own in groups.items()}
 
 
-def agreement_tables(dimension: str, found: Mapping[str, AgreementRow]) -> list[Table]:
+def agreement_tables(dimension: str, rows_by_model: Mapping[str, AgreementRow]) -> list[Table]:
     """A dimension's coefficients, a row for each model, for all of them and for people."""
 
     def cells(row: AgreementRow) -> list[str]:
@@ -208,14 +208,14 @@ def agreement_tables(dimension: str, found: Mapping[str, AgreementRow]) -> list[
         told = (fixed(mean) if mean is None else f"{mean:.2f}±{fixed(var)}" for mean, var in means)
         return [str(row.n), str(row.missing), kappa, fixed(row.rho), fixed(row.absolute), *told]
 
-    intervals = [interval for one in found.values() for interval in one.intervals.values()]
+    intervals = [interval for one in rows_by_model.values() for interval in one.intervals.values()]
     videos = max((interval.clusters for interval in intervals), default=0)
     told = stats.few(videos)
     return by_row(
         f"{dimension}: our judge beside the published scores",
         ["answers of"],
         ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
-        [([name], cells(one)) for name, one in found.items()],
+        [([name], cells(one)) for name, one in rows_by_model.items()],
         "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;\n"
         f"ours, published: mean±variance. [low, high]: 95 %, clustered by {videos} videos"
         + (f"\n{told}" if told else ""),

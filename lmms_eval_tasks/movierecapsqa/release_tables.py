@@ -86,7 +86,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
         raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
 
 
-def read_tables(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
+def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
     """Put the tables together: segments as schema.py reads them, and subtitles by recap video.
 
     Raises:
@@ -94,7 +94,7 @@ def read_tables(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
             the place.
     """
     recaps, segments, questions, facts = (
-        list(_rows(found[name], needed)) for name, needed in TABLES.items()
+        list(_rows(files[name], needed)) for name, needed in TABLES.items()
     )
     known: dict[str, dict[str, Any]] = {}
     for row in facts:
@@ -105,7 +105,7 @@ def read_tables(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
     for row in segments:
         video = row["video_id"]
         if video not in spoken:
-            raise DataError(f"{row['place']}: {video!r} is in no row of {found['recaps']}")
+            raise DataError(f"{row['place']}: {video!r} is in no row of {files['recaps']}")
         movie = spoken[video].movie
         entries.append(
             {

@@ -128,10 +128,10 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
     return f"{name}: {number} of {total} replies {why} and may be cut; {room} gives them room"
 
 
-def together(*found: Mapping[str, str]) -> dict[str, str]:
+def together(*reasons: Mapping[str, str]) -> dict[str, str]:
     """Join the reasons why tasks are invalid."""
     made: dict[str, str] = {}
-    for problems in found:
+    for problems in reasons:
         for name, why in problems.items():
             made[name] = f"{made[name]}; {why}" if name in made else why
     return made

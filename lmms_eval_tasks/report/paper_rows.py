@@ -65,7 +65,7 @@ class Leaderboard(NamedTuple):
 
 
 def leaderboards_of(
-    benchmark: Benchmark, runs: Mapping[str, str | None], found: Sequence[Side]
+    benchmark: Benchmark, runs: Mapping[str, str | None], sides: Sequence[Side]
 ) -> list[Leaderboard]:
     """The benchmark's tables.
 
@@ -74,14 +74,14 @@ def leaderboards_of(
         found: the sides, any of which may have none of this benchmark's tasks.
     """
     tables = leaderboards.stored_tables(benchmark.board())
-    return [_board(benchmark, table, runs, found) for table in tables]
+    return [_board(benchmark, table, runs, sides) for table in tables]
 
 
 def _board(
     benchmark: Benchmark,
     table: Mapping[str, Json],
     runs: Mapping[str, str | None],
-    found: Sequence[Side],
+    sides: Sequence[Side],
 ) -> Leaderboard:
     stored = benchmark.board()
     groups, titles, place = stored["groups"], stored["columns"], table.get("models")
@@ -105,7 +105,7 @@ def _board(
         ]
     lines += [
         own
-        for side in found
+        for side in sides
         for own in _own_lines(benchmark, lines, side, runs.get(side.label), table)
     ]
     notes = [table["note"]] if table.get("note") else []
@@ -197,15 +197,15 @@ def _short(name: str) -> str:
 
 
 def called(
-    paper: Mapping[str, Json], found: Sequence[Side], names: Sequence[str]
+    paper: Mapping[str, Json], sides: Sequence[Side], names: Sequence[str]
 ) -> dict[str, str | None]:
     """The published model of each side, as the user names them in the order of the runs.
 
     Raises:
         DataError: more names than runs, or no table has one of them.
     """
-    if len(names) > len(found):
-        raise DataError(f"--as names {len(names)} models for {len(found)} runs: one for each")
+    if len(names) > len(sides):
+        raise DataError(f"--as names {len(names)} models for {len(sides)} runs: one for each")
     cells = itertools.chain(
         *(
             one
@@ -217,4 +217,4 @@ def called(
     for one in names:
         if leaderboards.plain(one) not in map(_short, known) and one not in known:
             raise DataError(f"--as: no row of the paper is {one!r}{nearest(one, known)}")
-    return dict(itertools.zip_longest((side.label for side in found), names))
+    return dict(itertools.zip_longest((side.label for side in sides), names))

@@ -75,13 +75,13 @@ def asks(task: Task, kept: Item, reply: str) -> list[JudgeRequest]:
 
 
 def _stand_ins(
-    found: list[JudgeRequest], names: Collection[str] = ()
+    requests: list[JudgeRequest], names: Collection[str] = ()
 ) -> Callable[[JudgeRequests], list[Verdict]]:
     """Verdicts that nobody gave, until all of these names were asked; what was asked is found."""
     left = set(names)
 
     def answer(batch: JudgeRequests) -> list[Verdict]:
-        found.extend(batch)
+        requests.extend(batch)
         left.difference_update(ask.name for ask in batch)
         if names and not left:
             raise _AllAsked

@@ -233,14 +233,14 @@ def _version(package: str) -> str:
 
 
 def _videos(
-    benchmark: Benchmark, found: LoadedData | None, items: Mapping[str, Items]
+    benchmark: Benchmark, loaded: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
     """Count the videos (or other clusters) that were asked about, and those that there are."""
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
         asked |= {item.get(task.cluster_field) for item in own}
-        docs = benchmark.docs(found, name) if found else ()
+        docs = benchmark.docs(loaded, name) if loaded else ()
         known |= {
             kept
             for doc in docs

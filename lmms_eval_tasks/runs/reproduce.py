@@ -120,7 +120,9 @@ def _command(recipe: RowRecipe) -> str:
     return shlex.join(["lmms_eval", "--config", str(shown), *recipe.options])
 
 
-def _headed(benchmark: str, found: Sequence[RowRecipe], each: Sequence[Cost]) -> Iterator[str]:
+def _headed(
+    benchmark: str, row_recipes: Sequence[RowRecipe], each: Sequence[Cost]
+) -> Iterator[str]:
     hours = sum(one.hours for one in each)
     yield (
         f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
@@ -133,12 +135,12 @@ def _headed(benchmark: str, found: Sequence[RowRecipe], each: Sequence[Cost]) ->
         f"{OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at {SHARE:.0%} of "
         f"{BANDWIDTH / 1e12:g} TB/s. Never measured on a GPU."
     )
-    if any(one.model.name == recipes.VLLM for one in found):
+    if any(one.model.name == recipes.VLLM for one in row_recipes):
         yield (
             f"With {recipes.VLLM}: media that stand before several questions are computed once "
             "(MAIA: 192 pairs and 24 questions a video; of 192 prompts on one clip vLLM 0.32 for "
             "CPUs cached 94.2%, and this formula says 94.2%), and a batch shares the weights: "
-            f"{', '.join(sorted({str(one.batch) for one in found}, key=int))} requests. Loading, "
+            f"{', '.join(sorted({str(one.batch) for one in row_recipes}, key=int))} requests. Loading, "
             "vision towers and the engine's own work for each request are left out, and may be "
             "most of what it then takes."
         )

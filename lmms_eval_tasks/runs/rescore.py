@@ -95,7 +95,7 @@ class Rescored:
     """The numbers of a benchmark's saved runs, and what the user should know."""
 
     several: bool = False  # whether a task is there of several models
-    found: list[Numbers] = field(default_factory=list)  # tasks, then groups
+    numbers: list[Numbers] = field(default_factory=list)  # tasks, then groups
     notes: list[str] = field(default_factory=list)
     apart: dict[str, list[Side]] = field(default_factory=dict)  # group -> what could not be joined
     judged: bool = False  # whether there are any verdicts
@@ -106,25 +106,25 @@ class Rescored:
 
     def by_label(self, get: Callable[[Numbers], T | None]) -> dict[str, T]:
         """Return something of each task and group by label, without those where it is None."""
-        pairs = ((self.label(one.name, one.model), get(one)) for one in self.found)
+        pairs = ((self.label(one.name, one.model), get(one)) for one in self.numbers)
         return {label: value for label, value in pairs if value is not None}
 
     def is_invalid(self, numbers: Numbers) -> bool:
         """Return True of a task that is invalid, and of a group of such tasks."""
-        parts = (other for other in self.found if other.model == numbers.model)
+        parts = (other for other in self.numbers if other.model == numbers.model)
         return bool(numbers.invalid) or any(p.invalid for p in parts if p.name in numbers.tasks)
 
     def add(self, conditions: Iterable[Condition]) -> None:
         """Add conditions to the records of the tasks that they concern."""
         given = list(conditions)
-        for one in (own for own in self.found if not own.tasks):
+        for one in (own for own in self.numbers if not own.tasks):
             one.conditions = record([*one.conditions, *concerning(given, [one.name])])
 
     def told(self) -> list[str]:
         """The conditions of all numbers and other notes, each line once; facts last."""
         told = list(self.notes)
-        for model in dict.fromkeys(one.model for one in self.found):
-            own = {n.name: n.conditions for n in self.found if n.model == model and not n.tasks}
+        for model in dict.fromkeys(one.model for one in self.numbers):
+            own = {n.name: n.conditions for n in self.numbers if n.model == model and not n.tasks}
             told += [
                 f"{model}: {one}" if self.several else one for one in condition_lines(merged(own))
             ]
@@ -176,7 +176,7 @@ def rescore_saved(
                 f"{done.label(run.task, run.model)}: {total} items are read otherwise than when "
                 f"saved (the first: {few})"
             )
-        done.found.append(made)
+        done.numbers.append(made)
         if take is not None:
             take(run, items)
         first, joins = items[0], any(run.task in join.tasks for join in benchmark.joint_metrics)
@@ -198,7 +198,7 @@ def rescore_saved(
         return [f"{model}: {line}" if done.several else line for line in told]
 
     last = [line for model in dict.fromkeys(run.model for run in runs) for line in of_model(model)]
-    done.found += joined
+    done.numbers += joined
     for group, found in done.apart.items():
         if len(found) > 1 and not any(one.name == group for one in joined):
             sides = "; ".join(", ".join(map(str, side)) for side in found)

@@ -86,7 +86,7 @@ def score_again(
         broken = by_label(lambda one: one.invalid or None)
         problems |= broken
         values, details = by_label(lambda one: one.values), by_label(lambda one: one.details)
-        bad = {done.label(one.name, one.model) for one in done.found if done.is_invalid(one)}
+        bad = {done.label(one.name, one.model) for one in done.numbers if done.is_invalid(one)}
         rows = screen.table_rows(values, bad, details)
         show(table_console(), screen.chosen_tables(benchmark, rows))
         changes = by_label(lambda one: one.changes and one.changes.line(judged=judge is not None))
@@ -158,7 +158,7 @@ class _Folder:
             results = self._results.setdefault(file, copy.deepcopy(run.results))
             _renew(results, benchmark, run, done, judge)
             own = records.setdefault(file, {})
-            own[run.task] = next((one.conditions for one in done.found if _is_of(one, run)), ())
+            own[run.task] = next((one.conditions for one in done.numbers if _is_of(one, run)), ())
             stored = results["lmms_eval_tasks"][benchmark.name]
             stored.pop("warnings", None)  # of an earlier version
             stored["conditions"] = as_dicts(merged(own))
@@ -179,7 +179,7 @@ def _renew(
     judge: Mapping[str, Json],
 ) -> None:
     """One task in a results file: its numbers, those of its groups, and what they rest on."""
-    own = [one for one in done.found if _is_of(one, run)]
+    own = [one for one in done.numbers if _is_of(one, run)]
     ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(benchmark.name, {})
     if judge:

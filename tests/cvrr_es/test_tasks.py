@@ -135,7 +135,7 @@ def test_a_later_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         file = write_ratings(tmp_path / "reference.jsonl", rows)
         monkeypatch.setenv(CVRR_REFERENCE, str(file) if rows else "")
         found = rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", made)], None)
-        (own,) = found.found
+        (own,) = found.numbers
         numbers, missing = own.values, own.details["kappa"]["pooled"]["missing"]
         told = [line for line in found.told() if "no rating of these answers" in line]
         return (numbers["kappa"], numbers["leniency"], missing), told

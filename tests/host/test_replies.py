@@ -440,12 +440,12 @@ def test_a_reply_is_kept_with_what_had_reached_the_model(
     for key, seen in (("x", {"frames": 10, "of": 32}), ("y", None)):
         kept = KeptReplies("m", [TASK], 0)
         kept.add(TASK, key, "A", seen)
-        assert key not in KeptReplies("m", [TASK], 0).found  # of a run that is under way
+        assert key not in KeptReplies("m", [TASK], 0).replies  # of a run that is under way
         kept.close()
     (damaged, _) = kept.folder.iterdir()
     wrong = b'3\n{"key": 1}\n{"key": "z", "reply": "A\xff", "arrived": null}\n' + b"[" * 100_000
     damaged.write_bytes(damaged.read_bytes() + wrong + b'\n\xff\x00{"key": "z", "rep')
-    found = KeptReplies("m", [TASK], 1).found
+    found = KeptReplies("m", [TASK], 1).replies
     assert {key: row["arrived"] for key, row in found.items()} == {
         "x": {"frames": 10, "of": 32},
         "y": None,

@@ -290,11 +290,11 @@ def test_rescore_says_what_is_read_otherwise() -> None:
     assert done.notes == [
         f"maia_vsv: 8 of 240 items are read otherwise than when saved (the first: {first})"
     ]
-    (found,) = done.found
+    (found,) = done.numbers
     assert found.read_otherwise == names
     assert found.values["pair_acc"] == 1
     again = rescored(now)[0]
-    assert (again.notes, again.found[0].read_otherwise) == ([], ())
+    assert (again.notes, again.numbers[0].read_otherwise) == ([], ())
 
 
 def test_rescore_tells_how_replies_are_read_now() -> None:

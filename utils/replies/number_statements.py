@@ -126,7 +126,7 @@ def corrections(text: str) -> list[str]:
 
 
 def settled(
-    found: Iterable[Statement],
+    statements: Iterable[Statement],
     text: str,
     same: Callable[[Iterable[int]], object] = tuple,
     *,
@@ -143,7 +143,7 @@ def settled(
     """
     ranked: list[Statement] = []
     best, end = 0, 0
-    for one in sorted(found, key=lambda one: one.start):
+    for one in sorted(statements, key=lambda one: one.start):
         # What stands behind a correction ("Wait, no: ...") is as good as what it corrects.
         between = text[end : one.start] if best and not near else one.lead
         corrects = bool(corrections(between)) and not guard("goes on").match(text, one.end)

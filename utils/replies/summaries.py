@@ -171,23 +171,23 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
 
 
 def _selected(
-    reply: ShapedReply, found: Statement | None, n_frames: int, k: int, **form: bool
+    reply: ShapedReply, statement: Statement | None, n_frames: int, k: int, **form: bool
 ) -> FrameSelection:
-    if found is None:
+    if statement is None:
         # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
         if _EMPTY_ARRAY.search(reply.text):
             return FrameSelection((), frozenset(), "empty", {})
         return FrameSelection((), frozenset(), *nothing(reply))
-    known = [number for number in found.numbers if 1 <= number <= n_frames]
+    known = [number for number in statement.numbers if 1 <= number <= n_frames]
     violations = {
-        "too_many": max(0, len(found.numbers) - k),
-        "too_few": max(0, k - len(found.numbers)),
-        "repeated": repeats([*found.numbers]),
-        "out_of_range": len(found.numbers) - len(known),
+        "too_many": max(0, len(statement.numbers) - k),
+        "too_few": max(0, k - len(statement.numbers)),
+        "repeated": repeats([*statement.numbers]),
+        "out_of_range": len(statement.numbers) - len(known),
         **form,
     }
     frames = tuple(dict.fromkeys(known))
-    return FrameSelection(frames, frozenset(found.numbers), "ok", nonzero(violations))
+    return FrameSelection(frames, frozenset(statement.numbers), "ok", nonzero(violations))
 
 
 def _selections(text: str) -> Iterator[Statement]:

@@ -80,11 +80,11 @@ def _interval(
     return _there(replace(found, estimate=float(estimate or 0), n=items))
 
 
-def _there(found: stats.Interval) -> ReportPart:
+def _there(interval: stats.Interval) -> ReportPart:
     """The interval, or the reason why there is none."""
-    if found.ends is None:
-        return {"interval": None, "no_interval": found.method.removeprefix("none: ")}
-    return {"interval": found.as_dict(), "no_interval": ""}
+    if interval.ends is None:
+        return {"interval": None, "no_interval": interval.method.removeprefix("none: ")}
+    return {"interval": interval.as_dict(), "no_interval": ""}
 
 
 def _shown(value: float | None, interval: ReportPart) -> ReportPart:

@@ -206,33 +206,33 @@ def _sent(at: str, told: Json, body: bytes) -> Event:
     return "sent", (without_marks("".join(texts)), found, body)
 
 
-def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
+def _count(told: Json, texts: list[str], delivered: DeliveredMedia) -> None:
     """Texts and media in the body of a request, in whatever form of API."""
     if isinstance(told, list):
         for one in told:
-            _count(one, texts, found)
+            _count(one, texts, delivered)
     if not isinstance(told, dict):
         return
     kind = told.get("type")
     inline = told.get("inlineData") or told.get("inline_data") or {}
     mime = str(inline.get("mimeType") or inline.get("mime_type") or "")
     if kind in _PICTURES or mime.startswith("image/") or isinstance(told.get("image"), str):
-        found.pictures += 1
-        found.sizes = tuple(dict.fromkeys((*found.sizes, *_size(told))))
+        delivered.pictures += 1
+        delivered.sizes = tuple(dict.fromkeys((*delivered.sizes, *_size(told))))
     elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in told or "file_data" in told:
-        found.frames = None
+        delivered.frames = None
     elif kind in _SOUNDS or mime.startswith("audio/"):
         given = told.get("input_audio")
         coded: Json = (given if isinstance(given, dict) else inline).get("data")
         try:
             sound = wave.open(io.BytesIO(base64.b64decode(coded)))  # noqa: SIM115 - a buffer
-            found.seconds += sound.getnframes() / sound.getframerate()
+            delivered.seconds += sound.getnframes() / sound.getframerate()
         except (wave.Error, EOFError, ValueError, TypeError):
-            found.seconds = None  # and stays so: nothing can be added to it
+            delivered.seconds = None  # and stays so: nothing can be added to it
     else:
         texts += [told[name] for name in ("text", "content") if isinstance(told.get(name), str)]
         for one in told.values():
-            _count(one, texts, found)
+            _count(one, texts, delivered)
 
 
 def _size(part: Mapping[str, Json]) -> Iterable[Size]:

@@ -142,7 +142,7 @@ class Watch:
             self._events = [event for event in self._events if event[0] in ("handed", "read")]
         self.note([("generate", ())])
 
-    def _note_sent(self, text: str, found: DeliveredMedia, body: bytes) -> None:
+    def _note_sent(self, text: str, delivered: DeliveredMedia, body: bytes) -> None:
         name: str | None = ASKED.get()
         if name not in self._asked:
             digest = hashlib.sha256(body).hexdigest()
@@ -151,7 +151,7 @@ class Watch:
                 return
             if body:
                 self._sent[digest] = name
-        self.seen[name] = self._asked[name].seen(found)
+        self.seen[name] = self._asked[name].seen(delivered)
 
     def _of_text(self, text: str) -> str | None:
         """The request with this text; of several, one without seen media. None if none fits."""

@@ -46,7 +46,7 @@ class KeptReplies:
         self._locks: list[BaseFileLock] = []  # of these files, while they are written
         self._writable = True
         # By key a `reply`'s text, and what had `arrived` at the model, if it is known.
-        self.found: dict[str, Mapping[str, Json]] = {}
+        self.replies: dict[str, Mapping[str, Json]] = {}
         self._stopped = [file for file in self._there("*") if not _is_held(file)]
         if settings.value(settings.FRESH):
             for file in self._stopped:
@@ -54,7 +54,7 @@ class KeptReplies:
                     file.unlink()
             self._stopped = []
         for file in self._stopped:
-            self.found |= _read(file)
+            self.replies |= _read(file)
 
     def _there(self, run: str) -> Iterator[Path]:
         for task in self._tasks:

@@ -114,7 +114,7 @@ class RequestRunner:
         keys = _each_once({place: key for place, (_, key) in known.items()})
         left: dict[str, list[int]] = {}
         for place in own:
-            if (before := self.kept.found.get(keys[place])) is None:
+            if (before := self.kept.replies.get(keys[place])) is None:
                 left.setdefault(requests[place].task_name, []).append(place)
             else:
                 replies[place] = with_counts(before["reply"], before.get("tokens"))
