@@ -126,7 +126,7 @@ def judged(endpoint: Endpoint, items: Iterable[int], timeout: float) -> tuple[fl
     with ThreadPoolExecutor(run.concurrency) as pool:
         found = Counter(pool.map(lambda n: judge.verdict(asked, fields(n)).status, all_items))
     seconds = time.perf_counter() - start
-    print(*run.told(), sep="\n")
+    print(*run.report_lines(), sep="\n")
     run.close()
     return seconds, found
 

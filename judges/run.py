@@ -198,7 +198,7 @@ class JudgeSession:
         ends = list(self.endpoints.items())
         return [f"{name}: {end.breaker.reason}" for name, end in ends if end.breaker.is_open]
 
-    def told(self) -> list[str]:
+    def report_lines(self) -> list[str]:
         """Return lines on what its judges did and cost, and on endpoints that were given up."""
         departed = departures(self.departed())
         return [*usage_lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]

@@ -257,7 +257,7 @@ def outcome_lines(written: Iterable[Written[object]]) -> Iterator[str]:
         )
     elif failed:
         yield "run the same command again to go on"
-    yield from (line.removeprefix("judge ") for line in run.current().told())
+    yield from (line.removeprefix("judge ") for line in run.current().report_lines())
 
 
 # --- what it will cost ----------------------------------------------------------------------------

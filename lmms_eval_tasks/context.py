@@ -42,7 +42,7 @@ class ClassPlan:
     reader: str = ""  # of videos in the class (MediaSupport.video), "" if it is given none
     modality: Mapping[str, str] = field(default_factory=dict)  # by task (MediaSupport.modality)
     one_by_one: bool = False  # requests go to the class one at a time
-    told: tuple[str, ...] = ()  # lines for the user
+    lines: tuple[str, ...] = ()  # lines for the user
     short: tuple[str, ...] = ()  # of these, what does not arrive as the tasks have it
 
 

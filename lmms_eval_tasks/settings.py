@@ -50,7 +50,13 @@ CHOICES = "NAME=VALUE,..."  # metavar of what `chosen` reads
 
 
 def declare(
-    name: str, form: Any, metavar: str, told: str, default: Any = None, *, is_option: bool = True
+    name: str,
+    form: Any,
+    metavar: str,
+    description: str,
+    default: Any = None,
+    *,
+    is_option: bool = True,
 ) -> Setting[Any]:
     """Put a setting into the table, as a benchmark's settings.py does with its own.
 
@@ -68,7 +74,7 @@ def declare(
         raise ValueError(f"a setting cannot be called {name!r}: expected capitals, digits and _")
     if made in TABLE:
         raise ValueError(f"there is a setting {made} already")
-    made.form, made.metavar, made.help, made.is_option = form, metavar, told, is_option
+    made.form, made.metavar, made.help, made.is_option = form, metavar, description, is_option
     made.default = False if form is bool else default
     TABLE[made] = made
     return made

@@ -104,7 +104,7 @@ class Endpoint:
     breaker: Breaker
     price: Price | None  # None: unknown
     patience: float  # seconds (call_with_retries)
-    told: dict[str, object] = field(default_factory=dict)  # what was said of it, once
+    announced: dict[str, object] = field(default_factory=dict)  # what was said of it, once
 
     def ask(self, call: Callable[[], T], retries: int, on_retry: Callable[[], None]) -> T:
         """The result of a request as soon as there is room for it, as in `call_with_retries`."""
@@ -148,7 +148,7 @@ class Endpoint:
     def say_once(self, what: str, line: str) -> None:
         """Say something of this judge, the first time."""
         mine = object()
-        if self.told.setdefault(what, mine) is mine:  # of several threads one says it
+        if self.announced.setdefault(what, mine) is mine:  # of several threads one says it
             notify(f"the judge {self.label} {line}")
 
 

@@ -96,7 +96,7 @@ def agreement_command(
             tables, more = known.tables(judged, bool(problems))
             show(table_console(), tables)
         show(table_console(), _table(check, known.clusters))
-        print("\n".join([*current.told(), check["line"]]))
+        print("\n".join([*current.report_lines(), check["line"]]))
         _keep(benchmark, check, judged)
         if output is not None:
             about = {"benchmark": benchmark, "source": list(known.source), "check": check}

@@ -90,7 +90,7 @@ def _show(console: Console, finding: Finding) -> None:
     """A line with a mark, and under it what mends it."""
     mark, colour = _MARKS[finding.state]
     mark = mark if console.encoding.startswith("utf") else finding.state
-    told = Text.assemble((f"{mark} ", colour), (f"{finding.about}: ", "bold"), finding.told)
+    told = Text.assemble((f"{mark} ", colour), (f"{finding.about}: ", "bold"), finding.message)
     if finding.mend:
         told.append(f"\n    -> {finding.mend}", style=colour)
     console.print(told, soft_wrap=True)

@@ -128,7 +128,7 @@ def _tell(
         told = "no rating" if average is None else f"mean {average:.2f} of {len(scores):,} ratings"
         why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
-    print("\n".join(current.told()))
+    print("\n".join(current.report_lines()))
     return invalid.of_judge(current.ledger.as_dicts(), {config.label})
 
 

@@ -40,7 +40,7 @@ class Finding(NamedTuple):
     """The result of one check."""
 
     state: State
-    told: str  # what there is, or what is wrong and where
+    message: str  # what there is, or what is wrong and where
     mend: str = ""  # the command or setting that mends it; "" where nothing needs to be done
     about: str = ""  # what was looked at
 
@@ -65,7 +65,7 @@ def carried_out(checks: Iterable[DoctorCheck]) -> Findings:
         try:
             for one in look():
                 needed = one.mend or (mend if one.state != "ok" else "")
-                yield one._replace(told=_without_keys(one.told), mend=needed, about=about)
+                yield one._replace(message=_without_keys(one.message), mend=needed, about=about)
         except Exception as error:
             kind = "" if isinstance(error, TasksError) else f"{type(error).__name__}: "
             yield Finding("error", _without_keys(f"{kind}{error}"), mend, about)

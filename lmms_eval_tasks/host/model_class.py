@@ -152,7 +152,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     media = model_capabilities.media_of(model.name, model.interface)
     if media is None or not media.broken:
         yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
-    for line in plan.told:
+    for line in plan.lines:
         broken = media is not None and media.broken and media.broken in line
         yield Finding("error" if broken else "warning" if line in plan.short else "ok", line)
     found = built(model)

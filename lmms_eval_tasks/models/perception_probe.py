@@ -39,10 +39,10 @@ class PerceivedMoment:
     hertz: float | None = None
     word: str = ""
 
-    def near(self, told: re.Match[str] | None) -> bool:
+    def near(self, match: re.Match[str] | None) -> bool:
         """Whether its pitch is the one that a text tells."""
         return (
-            self.hertz is not None and told is not None and abs(self.hertz - int(told[1])) < _NEAR
+            self.hertz is not None and match is not None and abs(self.hertz - int(match[1])) < _NEAR
         )
 
     def shows(self, option: str) -> bool:

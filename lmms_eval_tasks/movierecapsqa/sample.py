@@ -204,23 +204,23 @@ def subtitles(scene: RecapScene, style: str) -> str:
 
 
 def _question(
-    qid: int, told: SceneQuestion, facts: Sequence[tuple[str, str]], *, spelled: bool
+    qid: int, question: SceneQuestion, facts: Sequence[tuple[str, str]], *, spelled: bool
 ) -> dict[str, object]:
     """A question; its labels are `spelled` out, or short."""
-    own = [facts[number - 1] for number in told["facts"]]
+    own = [facts[number - 1] for number in question["facts"]]
     made = {
         "qid": qid,
-        "question": told["ask"],
-        "datasetAnswer": told["answer"],
+        "question": question["ask"],
+        "datasetAnswer": question["answer"],
         "alignedFacts": [text for _, text in own],
     }
-    if "category" not in told:
+    if "category" not in question:
         return made
     kinds = {kind for kind, _ in own}
     modality = MODALITIES[kinds.pop()] if len(kinds) == 1 else "multimodal"
-    labels = {"modality": modality, "category": told["category"]}
+    labels = {"modality": modality, "category": question["category"]}
     titles = {split: SPLITS[split][slug] for split, slug in labels.items()}
-    return made | (titles if spelled else {**labels, "category": told["category"].upper()})
+    return made | (titles if spelled else {**labels, "category": question["category"].upper()})
 
 
 # --- the recorded judge ---------------------------------------------------------------------------

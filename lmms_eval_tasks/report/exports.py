@@ -93,7 +93,7 @@ def as_csv(rows: Sequence[Row], _: Sequence[str] = ()) -> str:
     return str(escaping.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 
-def as_markdown(rows: Sequence[Row], told: Sequence[str] = ()) -> str:
+def as_markdown(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
     """A table with columns for each run, and the list of conditions below it."""
     import pandas
 
@@ -101,11 +101,11 @@ def as_markdown(rows: Sequence[Row], told: Sequence[str] = ()) -> str:
     frame = pandas.DataFrame(body, columns=list(map(escaping.markdown, headings)))
     aligned = ["left", "left", *["right"] * (len(headings) - 2)]
     table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
-    listed = "".join(f"- {escaping.markdown(line)}\n" for line in told)
+    listed = "".join(f"- {escaping.markdown(line)}\n" for line in notes)
     return f"{table}\n" + (listed and f"\n{listed}")
 
 
-def as_latex(rows: Sequence[Row], told: Sequence[str] = ()) -> str:
+def as_latex(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
     """The same for booktabs, with the conditions as notes of a threeparttable."""
     import pandas
 
@@ -113,7 +113,7 @@ def as_latex(rows: Sequence[Row], told: Sequence[str] = ()) -> str:
     escaped = [list(map(escaping.latex, line)) for line in body]
     frame = pandas.DataFrame(escaped, columns=list(map(escaping.latex, headings)))
     form = "ll" + "r" * (len(headings) - 2)
-    listed = "".join(f"\\item {escaping.latex(line)}\n" for line in told)
+    listed = "".join(f"\\item {escaping.latex(line)}\n" for line in notes)
     return (
         "% needs \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
         "\\begin{threeparttable}\n"
@@ -189,9 +189,9 @@ def run_tables(rows: Sequence[Row]) -> Iterator[Table]:
         yield from by_row(benchmark, ["task", "number"], made.headings, made.lines, note)
 
 
-def as_text(rows: Sequence[Row], told: Sequence[str] = ()) -> str:
+def as_text(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
     """The tables of a terminal as a file holds them, and the conditions below them."""
-    return terminal_tables.as_file([*run_tables(rows), *told])
+    return terminal_tables.as_file([*run_tables(rows), *notes])
 
 
 FORMS: dict[str, Callable[[Sequence[Row], Sequence[str]], str]] = {

@@ -96,11 +96,11 @@ def of_items(name: str, items: Items) -> dict[str, str]:
     return {}
 
 
-def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str]:
+def _above_limit(name: str, failed: int, total: int, reason: str) -> dict[str, str]:
     limit = settings.may_fail()
     if failed <= limit * total:
         return {}
-    return {name: f"{told}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}
+    return {name: f"{reason}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}
 
 
 def requests_failed(name: str, items: Items) -> str:

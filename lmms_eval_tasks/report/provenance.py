@@ -19,9 +19,9 @@ class _Notes(dict[str, dict[str, str]]):
     """Notes by benchmark and metric."""
 
 
-def note(benchmark: str, metric: str, told: str) -> None:
+def note(benchmark: str, metric: str, line: str) -> None:
     """Remember what a metric was computed with, or why not; the last one counts."""
-    context.current().instance_of(_Notes).setdefault(benchmark, {})[metric] = told
+    context.current().instance_of(_Notes).setdefault(benchmark, {})[metric] = line
 
 
 def implementation_notes(benchmark: str) -> dict[str, str]:

@@ -30,12 +30,12 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Json] | None = None) -> 
     number, several = itertools.count(1), sum(part.kind == "text" for part in parts) > 1
     mark = (kwargs or {}).get("placeholder", PLACEHOLDER) if several else ""
 
-    def told(part: Part) -> str:
+    def text(part: Part) -> str:
         if part.kind != "text":
             return str(mark.replace("{n}", str(next(number))))
         return str(part.content if part.simple_content is SAME else part.simple_content)
 
-    return "".join(map(told, parts))
+    return "".join(map(text, parts))
 
 
 def visuals_of(parts: Sequence[Part]) -> list[Any]:

@@ -56,7 +56,7 @@ def check_tasks(tasks: Sequence[str]) -> None:
         benchmark.prompts(names)
     if (model := context.current().model) is not None:
         own = [(one, loaded[one.name], name) for one, names in chosen for name in names]
-        for line in go_by_plan(model, [needs_of(*one) for one in own]).told:
+        for line in go_by_plan(model, [needs_of(*one) for one in own]).lines:
             notify(line)
     for benchmark, names in chosen:
         benchmark.check(names, loaded[benchmark.name])

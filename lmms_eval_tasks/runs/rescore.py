@@ -120,7 +120,7 @@ class Rescored:
         for one in (own for own in self.numbers if not own.tasks):
             one.conditions = record([*one.conditions, *concerning(given, [one.name])])
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """The conditions of all numbers and other notes, each line once; facts last."""
         told = list(self.notes)
         for model in dict.fromkeys(one.model for one in self.numbers):

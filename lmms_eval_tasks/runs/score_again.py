@@ -90,13 +90,13 @@ def score_again(
         rows = screen.table_rows(values, bad, details)
         show(table_console(), screen.chosen_tables(benchmark, rows))
         changes = by_label(lambda one: one.changes and one.changes.line(judged=judge is not None))
-        print("\n".join([*done.told(), *(f"{label}: {line}" for label, line in changes.items())]))
+        print("\n".join([*done.lines(), *(f"{label}: {line}" for label, line in changes.items())]))
         if folder is not None:
             folder.finish(benchmark, own, done, described)
         written[name] = {
             "numbers": values,
             "details": details,
-            "notes": done.told(),
+            "notes": done.lines(),
             "conditions": by_label(lambda one: None if one.tasks else as_dicts(one.conditions)),
             "read_otherwise": by_label(lambda one: one.read_otherwise or None),
             "invalid": broken,

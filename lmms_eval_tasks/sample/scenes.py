@@ -86,16 +86,16 @@ class Actor:
             canvas.line([corners[0], (x, mouth + bend), corners[1]], 4, black)
 
 
-def colour(told: str | Iterable[int]) -> Colour:
+def colour(name: str | Iterable[int]) -> Colour:
     """Return the colour of a name, or of three numbers."""
-    red, green, blue = PALETTE[told] if isinstance(told, str) else told
+    red, green, blue = PALETTE[name] if isinstance(name, str) else name
     return red, green, blue
 
 
-def actor(told: Mapping[str, Json]) -> Actor:
+def actor(entry: Mapping[str, Json]) -> Actor:
     """Make an actor of an entry of a file; a `path` of two numbers is a place."""
-    path = told["path"]
-    return Actor(**{**told, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
+    path = entry["path"]
+    return Actor(**{**entry, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
 
 
 def draw_frames(

@@ -137,7 +137,7 @@ def test_a_later_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         found = rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", made)], None)
         (own,) = found.numbers
         numbers, missing = own.values, own.details["kappa"]["pooled"]["missing"]
-        told = [line for line in found.told() if "no rating of these answers" in line]
+        told = [line for line in found.lines() if "no rating of these answers" in line]
         return (numbers["kappa"], numbers["leniency"], missing), told
 
     assert rescored(None) == ((None, None, 3), [])

@@ -271,10 +271,10 @@ def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
 
 def test_unknown_sizes_and_tokens_are_no_fields_of_an_item() -> None:
     plain = {"at": "sent", "frames": 0, "distinct": None, "pictures": 0, "seconds": 0.0}
-    assert delivery.DeliveredMedia("sent").told() == plain
+    assert delivery.DeliveredMedia("sent").as_dict() == plain
     more = {"sizes": [[4, 2]], "visual_tokens": 3, "prompt_tokens": 5}
     whole = delivery.DeliveredMedia("sent", sizes=((4, 2),), visual_tokens=3, prompt_tokens=5)
-    assert whole.told() == plain | more
+    assert whole.as_dict() == plain | more
 
 
 def test_what_decord_is_asked_for(tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ def test_rescore_says_what_is_read_otherwise() -> None:
 def test_rescore_tells_how_replies_are_read_now() -> None:
     """Of all items that are read today, not of those that the run could not read."""
     done, _ = rescored(pairs((6, pair(0, UNREADABLE)), (6, RIGHT)))
-    (line,) = (one for one in done.told() if "not read" in one)
+    (line,) = (one for one in done.lines() if "not read" in one)
     assert line.startswith("maia_vsv: 6 of 12 replies were not read (50 %); the commonest: 6 like ")
 
 

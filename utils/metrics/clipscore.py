@@ -116,14 +116,14 @@ def describe_encoder(model: str) -> str:
     The sentences are those of all scores of this process by this model, each counted once.
     """
 
-    def told(encoder: _ClipEncoder) -> str:
+    def line_of(encoder: _ClipEncoder) -> str:
         cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
         return (
             f"CLIPScore: {RULE}; {local_models.made_by(model, encoder.folder)}; {cut} to "
             f"{encoder.max_tokens} tokens"
         )
 
-    made, why = local_models.scored(KIND, model, _load, told)
+    made, why = local_models.scored(KIND, model, _load, line_of)
     return made or f"CLIPScore not computed: {why}"
 
 

@@ -92,7 +92,7 @@ class Block(_Entry):
     raw_text: str | None = None  # the sentences with tags of their shots
 
     @property
-    def told(self) -> list[tuple[str, list[int]]]:
+    def sentence_shots(self) -> list[tuple[str, list[int]]]:
         """Each sentence and its shots from 0, ascending; without alignment it has none."""
         if not any(self.sentences):
             return []
@@ -101,13 +101,17 @@ class Block(_Entry):
 
     def check(self, n_shots: int) -> None:
         """Whether each sentence is a text and aligned once at most, with shots that there are."""
-        if self.told and "" in self.sentences:  # to drop it would shorten the reference unseen
+        if (
+            self.sentence_shots and "" in self.sentences
+        ):  # to drop it would shorten the reference unseen
             place = self.sentences.index("") + 1
             raise ValueError(f"sentences, entry {place}: expected a text, found an empty one")
         ids = [one.sentence_id for one in self.alignments]
-        if self.told and (max(ids, default=-1) >= len(self.sentences) or len({*ids}) < len(ids)):
+        if self.sentence_shots and (
+            max(ids, default=-1) >= len(self.sentences) or len({*ids}) < len(ids)
+        ):
             raise ValueError(f"alignments: sentence_id twice, or of no sentence: {ids}")
-        if (last := max((n for _, own in self.told for n in own), default=-1)) >= n_shots:
+        if (last := max((n for _, own in self.sentence_shots for n in own), default=-1)) >= n_shots:
             told_of = f"{last} is no shot; there are {n_shots}, counted from 0"
             raise ValueError(f"alignments, shot_ids: {told_of}")
 
@@ -291,7 +295,7 @@ def join(
     renumbered = {place: number for number, place in enumerate(kept, 1)}
 
     def aligned(block: Block) -> list[Numbers]:
-        return [[renumbered[n] for n in own if n in renumbered] for _, own in block.told]
+        return [[renumbered[n] for n in own if n in renumbered] for _, own in block.sentence_shots]
 
     document, summary = given.aligned_full_document, given.aligned_text_summary
     record = Record(
@@ -304,9 +308,9 @@ def join(
         shots=[shots[place] for place in kept],
         shot_texts=[given.clips[place].summary for place in kept],
         key_shots=[renumbered[place] for place in kept if given.clips[place].gt],
-        document=[text for text, _ in document.told],
+        document=[text for text, _ in document.sentence_shots],
         document_shots=aligned(document),
-        summary=[text for text, _ in summary.told],
+        summary=[text for text, _ in summary.sentence_shots],
         summary_shots=aligned(summary),
         scores=scores,
         n_frames=arrays.n_frames if arrays else None,
@@ -318,10 +322,10 @@ def join(
     return record
 
 
-def _file_name(told: str) -> str:
+def _file_name(path: str) -> str:
     """A video's own name without the folder that it was in; "" if no file can be called so."""
     try:
-        return _FILE_NAME.validate_python(PurePath(told).name)
+        return _FILE_NAME.validate_python(PurePath(path).name)
     except ValidationError:
         return ""
 

@@ -199,30 +199,30 @@ def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -
     return [_sent("engine", one, b"") for one in (messages if several else [messages])]
 
 
-def _sent(at: str, told: Json, body: bytes) -> Event:
+def _sent(at: str, fields: Json, body: bytes) -> Event:
     texts: list[str] = []
     found = DeliveredMedia(at)
-    _count(told, texts, found)
+    _count(fields, texts, found)
     return "sent", (without_marks("".join(texts)), found, body)
 
 
-def _count(told: Json, texts: list[str], delivered: DeliveredMedia) -> None:
+def _count(node: Json, texts: list[str], delivered: DeliveredMedia) -> None:
     """Texts and media in the body of a request, in whatever form of API."""
-    if isinstance(told, list):
-        for one in told:
+    if isinstance(node, list):
+        for one in node:
             _count(one, texts, delivered)
-    if not isinstance(told, dict):
+    if not isinstance(node, dict):
         return
-    kind = told.get("type")
-    inline = told.get("inlineData") or told.get("inline_data") or {}
+    kind = node.get("type")
+    inline = node.get("inlineData") or node.get("inline_data") or {}
     mime = str(inline.get("mimeType") or inline.get("mime_type") or "")
-    if kind in _PICTURES or mime.startswith("image/") or isinstance(told.get("image"), str):
+    if kind in _PICTURES or mime.startswith("image/") or isinstance(node.get("image"), str):
         delivered.pictures += 1
-        delivered.sizes = tuple(dict.fromkeys((*delivered.sizes, *_size(told))))
-    elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in told or "file_data" in told:
+        delivered.sizes = tuple(dict.fromkeys((*delivered.sizes, *_size(node))))
+    elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in node or "file_data" in node:
         delivered.frames = None
     elif kind in _SOUNDS or mime.startswith("audio/"):
-        given = told.get("input_audio")
+        given = node.get("input_audio")
         coded: Json = (given if isinstance(given, dict) else inline).get("data")
         try:
             sound = wave.open(io.BytesIO(base64.b64decode(coded)))  # noqa: SIM115 - a buffer
@@ -230,8 +230,8 @@ def _count(told: Json, texts: list[str], delivered: DeliveredMedia) -> None:
         except (wave.Error, EOFError, ValueError, TypeError):
             delivered.seconds = None  # and stays so: nothing can be added to it
     else:
-        texts += [told[name] for name in ("text", "content") if isinstance(told.get(name), str)]
-        for one in told.values():
+        texts += [node[name] for name in ("text", "content") if isinstance(node.get(name), str)]
+        for one in node.values():
             _count(one, texts, delivered)
 
 

@@ -51,7 +51,7 @@ class DeliveredMedia:
     visual_tokens: int | None = None  # of the prompt's tokens those that stand for pictures
     prompt_tokens: int | None = None
 
-    def told(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, object]:
         """The counts in plain types, without the sizes and tokens that are not known."""
         known = asdict(self)
         known["sizes"] = [list(size) for size in self.sizes]

@@ -93,7 +93,7 @@ class KeptReplies:
                 f"{settings.CACHE} to another folder"
             )
 
-    def told(self) -> str:
+    def message(self) -> str:
         """The message of a run that ends early: the kept replies, and how to go on."""
         there = self.there()
         return f"{there}; the same command goes on from there" if there else "No reply had come"

@@ -70,7 +70,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
         raise
     except BaseException:  # while replies come, or are scored
         for one in asked:
-            notify(one.kept.told())
+            notify(one.kept.message())
         raise
     else:
         for one in asked:

@@ -202,7 +202,7 @@ class RequestRunner:
         request = call.requests[place]
         text, counts = unwrapped(reply)
         # A class of ours tells it itself.
-        told = getattr(reply, "arrived", seen.told() if seen else None)
+        told = getattr(reply, "arrived", seen.as_dict() if seen else None)
         if told and (number := getattr(counts, "input_tokens", None)):
             # As the endpoint counted them, where nobody here could.
             told = {"prompt_tokens": number, **told}
@@ -227,7 +227,7 @@ class RequestRunner:
         if self._stopped_by:
             raise RequestsFailedError(
                 f"{self._failed_in_a_row} requests in a row failed, {call.replies.count(None)} are "
-                f"left; the last: {self._stopped_by}. {self.kept.told()} (--model-stop-after 0 "
+                f"left; the last: {self._stopped_by}. {self.kept.message()} (--model-stop-after 0 "
                 "goes on whatever fails)"
             )
 
@@ -376,7 +376,7 @@ def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
     return json.dumps(named, sort_keys=True, default=str)
 
 
-def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
+def _remember(request: ModelRequest, name: str, delivered: Mapping[str, object] | None) -> None:
     """Record the media that reached the model of the doc with this name."""
-    if told is not None:
-        context.current().instance_of(delivery.Deliveries).seen[request.task_name, name] = told
+    if delivered is not None:
+        context.current().instance_of(delivery.Deliveries).seen[request.task_name, name] = delivered

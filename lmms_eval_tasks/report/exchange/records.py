@@ -214,17 +214,17 @@ def _each(values: Iterable[object]) -> str:
     return ", ".join(dict.fromkeys(str(one) for one in values if one))
 
 
-def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Json]]) -> Record:
+def _llm_scoring(benchmark: Benchmark, judges: Sequence[Mapping[str, Json]]) -> Record:
     """The judge of a number, of all runs that it is of."""
-    judge, prompt = told[0], told[0].get("prompt") or {}
+    judge, prompt = judges[0], judges[0].get("prompt") or {}
     now = benchmark.judge_prompt()
     is_same = now is not None and now.hash == prompt.get("hash")
     text = "\n\n".join(now.text.values()) if now is not None and is_same else json.dumps(prompt)
     names = ("provider", "base_url", "warning", "version")
-    details = {name: _each(one.get(name) for one in told) for name in names}
-    details |= {"comparable": str(all(one.get("comparable") for one in told))}
-    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in told)}
-    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or told}
+    details = {name: _each(one.get(name) for one in judges) for name in names}
+    details |= {"comparable": str(all(one.get("comparable") for one in judges))}
+    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in judges)}
+    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or judges}
     made: Record = {
         "judges": [_judge(one) for one in members.values()],
         "input_prompt": text,
@@ -235,9 +235,9 @@ def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Json]]) -> Re
     return made
 
 
-def _judge(told: Mapping[str, Json]) -> Record:
-    name = _public(told.get("model") or told.get("provider") or UNKNOWN)
-    temperature = number(told.get("temperature"))
+def _judge(judge: Mapping[str, Json]) -> Record:
+    name = _public(judge.get("model") or judge.get("provider") or UNKNOWN)
+    temperature = number(judge.get("temperature"))
     return {
         "model_info": _model_info(name),
         **({} if temperature is None else {"temperature": temperature}),
