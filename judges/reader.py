@@ -75,12 +75,12 @@ def read_verdict(
     examples = [criterion.system, criterion.template]
     given = criterion.schema, quotable(criterion, fields), bare, criterion.labels
 
-    def said(text: str) -> BaseModel:
+    def parse(text: str) -> BaseModel:
         return read_reply(text, *given, examples=examples, cut=cut)
 
     def stated(text: str) -> int | None:
         try:
-            return int(getattr(said(text), bare or ""))
+            return int(getattr(parse(text), bare or ""))
         except UnreadableError:
             return None
 
@@ -93,7 +93,7 @@ def read_verdict(
             raise UnreadableError("stopped by a content filter", Status.REFUSED)
         if reply.refusal or reply.text is None:
             raise UnreadableError(reply.refusal or "a reply without content", Status.REFUSED)
-        value = said(reply.text)
+        value = parse(reply.text)
     except UnreadableError as problem:
         why = str(problem)[:_MAX_REASON]
         status = Status.TRUNCATED if cut else problem.status

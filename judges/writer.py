@@ -84,7 +84,7 @@ class Want(Generic[R_co]):
     images: Callable[[], Mapping[str, object]] = dict
     pictures: int = 0  # how many they are
 
-    def said(self, verdict: Verdict) -> R_co | None:
+    def parsed_reply(self, verdict: Verdict) -> R_co | None:
         """The reply in its schema; None if there is none that can be used."""
         ok = verdict.status == Status.OK.value
         return reader.parsed_reply(self.criterion, self.fields, verdict) if ok else None
@@ -184,7 +184,7 @@ class Written(Generic[T_co]):
 def needed(want: Want[R]) -> Unit[R]:
     """The reply to one request, for `yield from`; a unit without it ends (EndedError)."""
     (verdict,) = yield [want]
-    if (found := want.said(verdict)) is None:
+    if (found := want.parsed_reply(verdict)) is None:
         raise EndedError
     return found
 

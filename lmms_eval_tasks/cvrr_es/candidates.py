@@ -161,7 +161,7 @@ def _fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
+def join(answers: Sequence[str], places: Sequence[str]) -> dict[int, int]:
     """Join the answers to the places of the annotations: answer -> its place, both from 0.
 
     Args:
@@ -171,7 +171,7 @@ def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
     asked = Counter(filter(None, places))
     questions = [
         one if one in asked else next((own for own in asked if one.endswith(f": {own}")), one)
-        for one in said
+        for one in answers
     ]
     if questions == list(places):
         return {number: number for number in range(len(places))}

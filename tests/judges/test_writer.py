@@ -28,7 +28,7 @@ def unit(*texts: str) -> Unit[list[str]]:
     """Each text by itself, as far as that goes; then all of them together, which has to be."""
     wants = [FIRST.want(GIVEN, {"text": text}, LIKELY) for text in texts]
     verdicts = yield wants
-    replies = [want.said(one) for want, one in zip(wants, verdicts, strict=True)]
+    replies = [want.parsed_reply(one) for want, one in zip(wants, verdicts, strict=True)]
     lines = [one.said for one in replies if one is not None]
     return [*lines, (yield from needed(THEN.want(GIVEN, {"lines": lines}, LIKELY))).said]
 

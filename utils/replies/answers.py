@@ -199,9 +199,9 @@ def _machine(text: str, item: OptionTexts) -> list[Said]:
     return sorted(found, key=lambda one: one.end)
 
 
-def _outside(said: Iterable[Said], places: Sequence[Said]) -> list[Said]:
+def _outside(statements: Iterable[Said], places: Sequence[Said]) -> list[Said]:
     """Statements whose letters stand in none of the places."""
-    return [one for one in said if not any(m.start < one.end <= m.end for m in places)]
+    return [one for one in statements if not any(m.start < one.end <= m.end for m in places)]
 
 
 def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:

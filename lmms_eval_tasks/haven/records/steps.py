@@ -114,7 +114,7 @@ def unit(
         described(SHOT, clip, "summary", n)
     verdicts = yield [want for *_, want in lacking]
     for (held, name, want), verdict in zip(lacking, verdicts, strict=True):
-        if said := want.said(verdict):
+        if said := want.parsed_reply(verdict):
             held |= {name: said.description, "status": "ok"}
 
     joined: list[tuple[str, Sequence[int], Want[Sentences]]] = []
@@ -130,7 +130,7 @@ def unit(
             joined.append((name, of, step.want(prompt, fields, usual, sentences_on(len(of)))))
     verdicts = yield [asked for *_, asked in joined]
     for (name, shots, asked), verdict in zip(joined, verdicts, strict=True):
-        if reply := asked.said(verdict):
+        if reply := asked.parsed_reply(verdict):
             told = [one.sentence for one in reply.sentences]
             aligned = [
                 {"sentence_id": place, "shot_ids": sorted(shots[n - 1] for n in one.shots)}
