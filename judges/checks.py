@@ -158,7 +158,9 @@ def kept(benchmark: str, fingerprint: str) -> JsonObject | None:
     return found if isinstance(found, dict) and isinstance(found.get("line"), str) else None
 
 
-def record(benchmark: str, config: JudgeConfig, fingerprint: str, shown: str) -> JsonObject | None:
+def record(
+    benchmark: str, config: JudgeConfig, fingerprint: str, judge_name: str
+) -> JsonObject | None:
     """The check of a run's judge, for its results: always with `line`, for people.
 
     Without a check the line is the command that makes one. None where there is nothing to check
@@ -172,10 +174,12 @@ def record(benchmark: str, config: JudgeConfig, fingerprint: str, shown: str) ->
     if (found := kept(benchmark, fingerprint)) is not None:
         return found
     return (
-        None if config.comparable else {"line": f"judge not checked: {command(benchmark, shown)}"}
+        None
+        if config.comparable
+        else {"line": f"judge not checked: {command(benchmark, judge_name)}"}
     )
 
 
-def command(benchmark: str, shown: str) -> str:
+def command(benchmark: str, judge_name: str) -> str:
     """The command that checks a judge."""
-    return f"lmms-eval-tasks agreement {benchmark} --judge {shlex.quote(shown)}"
+    return f"lmms-eval-tasks agreement {benchmark} --judge {shlex.quote(judge_name)}"

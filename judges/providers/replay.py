@@ -33,7 +33,7 @@ class _Recording(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     criterion: str
-    shown: JsonObject = Field(alias="fields")
+    shown_fields: JsonObject = Field(alias="fields")
     reply: str | None
     model: str = ""
     finish: str = "stop"
@@ -59,7 +59,7 @@ class ReplayJudge(Judge):
             except ValidationError as error:
                 raise JudgeError(f"{path}, line {number}: {validation_problems(error)}") from None
             reply = JudgeReply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
-            key = _key(one.criterion, one.shown, one.sample)
+            key = _key(one.criterion, one.shown_fields, one.sample)
             if self._replies.setdefault(key, reply) != reply:
                 raise JudgeError(
                     f"{path}, line {number}: another reply to a question of {one.criterion} that "

@@ -196,7 +196,7 @@ def make_doc(row: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
         units = drawn(task.kind, n_shown, row, chosen.seed)
     shots, limit = row["shots"], chosen.frames_per_shot
     pictured = units and not task.text
-    pictures = [shown(shots[n - 1], limit, task.kind) for n in units] if pictured else []
+    pictures = [shown_frames(shots[n - 1], limit, task.kind) for n in units] if pictured else []
     every = [*range(1, len(row["picks"]) + 1)]
     by_shot = [number for own in shots for number in own] == every
     n_sentences = len(row["summary"])  # shotless ones may be asked about too
@@ -249,7 +249,7 @@ def drawn(kind: str, n: int, row: HavenRow, seed: int = 0) -> list[int]:
     return some
 
 
-def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
+def shown_frames(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
     """The frames of a shot whose pictures are shown.
 
     Args:

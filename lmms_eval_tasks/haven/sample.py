@@ -120,7 +120,7 @@ def annotation(story: Story) -> dict[str, object]:
 
     frames, clips = [], []
     for number, (pick, level) in enumerate(zip(story.picks, story.frames, strict=True), 1):
-        shot, _ = story.shown(pick)
+        shot, _ = story.shot_and_level(pick)
         key = " in a highlight" if shot in story.key_shots else ""
         seen = f"A{str(story.scenes[shot - 1])[1:]}"
         frames.append(
@@ -231,7 +231,7 @@ def story_frames(story: Story) -> Iterator[NDArray[np.uint8]]:
     """Every frame of a video in order, (height, width, 3): a shape on its way, the strip below."""
     width, height = story.size
     for frame in range(story.n_frames):
-        shot, _ = story.shown(frame)
+        shot, _ = story.shot_and_level(frame)
         first, last = story.change_points[shot - 1]
         share = (frame - first) / max(last - first, 1)
         scene = story.scenes[shot - 1]
@@ -243,7 +243,7 @@ def story_frames(story: Story) -> Iterator[NDArray[np.uint8]]:
 
 def mark(story: Story, frame: int) -> tuple[int, ...]:
     """What the strip of a frame of the video says; as wide as WIDTHS."""
-    shot, sampled = story.shown(frame)
+    shot, sampled = story.shot_and_level(frame)
     levels = [story.frames[number - 1] for number in story.shots[shot - 1]]
     scene = SCENES.index(story.scenes[shot - 1])
     level, key = story.frames[sampled - 1], int(shot in story.key_shots)

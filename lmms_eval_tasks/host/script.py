@@ -175,7 +175,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             outcome.failed = True
             raise
 
-    def shown(*args: object, **kwargs: object) -> None:
+    def print_lines(*args: object, **kwargs: object) -> None:
         """Keep lmms-eval's lines after its runs; print them if our first screen does not."""
         if outcome.runs:
             outcome.printed += map(str, args)
@@ -185,7 +185,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         plain(*args, **kwargs)
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
-    module.print = shown  # type: ignore[attr-defined]
+    module.print = print_lines  # type: ignore[attr-defined]
 
 
 def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:

@@ -39,7 +39,7 @@ class ModelNumbers(NamedTuple):
         row = self.rows.get((kind, mode))
         return self.doubts(mode) + ("!" if row and row.invalid else "")
 
-    def shown(self, kind: str, mode: str, metric: str) -> Sure | None:
+    def number(self, kind: str, mode: str, metric: str) -> Sure | None:
         """The number in a mode's column, where S may stand for A, and V+S for V+A."""
         marks, other = self.marks(kind, mode), _STANDS_IN.get(mode, "")
         there = [(kind, one) in self.rows for one in (mode, other)]
@@ -57,8 +57,8 @@ class ModelNumbers(NamedTuple):
             return Sure.marked(best[name], "".join(sorted(marks)))
 
         return {
-            **{mode: self.shown("choice", mode, "acc") for mode in MODES},
-            **{f"correctness_{m}": self.shown("open", m, "correctness_valid") for m in MODES},
+            **{mode: self.number("choice", mode, "acc") for mode in MODES},
+            **{f"correctness_{m}": self.number("open", m, "correctness_valid") for m in MODES},
             "best_uni": joined("best_uni", UNIMODAL),
             "best_multi": joined("best_multi", MULTIMODAL),
             "delta_multi": joined("delta_multi", MODES),

@@ -136,12 +136,12 @@ def _values(name: str, items: Items) -> list[float]:
     return [value for value in scores.values if value is not None]
 
 
-def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric[RecapItem]]:
+def _text(name: str, host_fields: tuple[str, ...] | None = None) -> list[Metric[RecapItem]]:
     def of(statistic: Statistic, items: Items) -> float | None:
         return statistic(_values(name, items))
 
     return [
-        Metric(name, lambda items: of(aggregate.mean, answered(items)), host_fields=shown),
+        Metric(name, lambda items: of(aggregate.mean, answered(items)), host_fields=host_fields),
         Metric(f"{name}_empty_wrong", lambda items: of(aggregate.mean, items)),
         Metric(
             f"{name}_var", lambda i: of(rating_means.variance, answered(i)), higher_is_better=None

@@ -83,14 +83,14 @@ def media_log(doc: RecapDoc) -> dict[str, object]:
 def score(doc: KeptRecap, reply: str) -> ScoringSteps[RecapScore]:
     """One open answer: judged without a reference, and compared with the dataset's answer."""
     question, reference = doc["question"], doc["reference"]
-    claims = yield from judging.judge_claims(shown(doc), question, reply)
+    claims = yield from judging.judge_claims(judge_context(doc), question, reply)
     rated = yield from baselines.rated(doc["judged_baselines"], question, reference, reply)
     is_comparable = bool(text_metrics.tokenize(reference))
     rouge_l = text_metrics.rouge_l(claims["candidate"], [reference]) if is_comparable else None
     return {**claims, "baselines": rated, "rouge_l": rouge_l}
 
 
-def shown(doc: KeptRecap) -> judging.SegmentContext:
+def judge_context(doc: KeptRecap) -> judging.SegmentContext:
     """The segment's facts and dialogue, as far as the judge is shown them."""
     chosen = data.JudgeOptions(**doc.get("shown", {}))  # of an older run the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]

@@ -53,7 +53,7 @@ def headlines(
     benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]
 ) -> list[Comparison]:
     """The numbers of the host's table, of tasks and of what joins them."""
-    quantities = [of_task(task, metric) for task in tasks for metric in shown(task)]
+    quantities = [of_task(task, metric) for task in tasks for metric in headline_metrics(task)]
     for join in benchmark.joint_metrics:
         if sum(task.name in join.tasks for task in tasks) > 1:
             quantities += [of_join(join, name) for name in join.host_fields]
@@ -102,7 +102,7 @@ def our_cell(benchmark: Benchmark, number: leaderboards.OurNumber, side: Side) -
     return Interval(value, math.nan, math.nan, None, "none", len(asked), clusters)
 
 
-def shown(task: Task) -> list[Metric]:
+def headline_metrics(task: Task) -> list[Metric]:
     """A task's headline numbers."""
     return [metric for metric in task.metrics if metric.host_fields is not None]
 

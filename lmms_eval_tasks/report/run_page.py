@@ -155,7 +155,7 @@ def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
 
 def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split]]]:
     """A task's first headline number by each of its splits."""
-    for metric in compare.shown(task)[:1]:
+    for metric in compare.headline_metrics(task)[:1]:
         name, made = f"{task.name} {metric.name}", []
         for field, kind in task.splits.items():
             lines = compare.by_category(task, metric, field, sides)

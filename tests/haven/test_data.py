@@ -244,9 +244,11 @@ def test_frames_of_a_shot() -> None:
         ([2, 9], 4, [2, 9]),
         ([3, 4, 5], "authors", [3, 4, 5]),
     ):
-        assert data.shown(frames, limit) == shown
+        assert data.shown_frames(frames, limit) == shown
     for n, first in ((1, 1), (3, 3), (4, 4), (15, 4), (16, 5), (25, 8), (26, 8), (90, 8)):
-        assert data.shown(range(1, n + 1), "authors", "grounding") == list(range(1, first + 1))
+        assert data.shown_frames(range(1, n + 1), "authors", "grounding") == list(
+            range(1, first + 1)
+        )
     given = row(frames=24, shots=3)  # eight frames each
     found = made("haven_temporal", given, frames_per_shot=2)
     ends = {1: [1, 8], 2: [9, 16], 3: [17, 24]}

@@ -129,7 +129,7 @@ WIDE, HIGH = coded(420, 252), coded(28, 56, "JPEG")
     ],
 )
 def test_sizes_of_pictures_that_are_sent(content: Any, expected: Any) -> None:
-    text = {"type": "text", "text": VIDEO.shown.text}
+    text = {"type": "text", "text": VIDEO.content.text}
     assert sent([VIDEO], {"messages": [{"content": [*content, text]}]})["a"].sizes == expected
 
 

@@ -179,7 +179,7 @@ def test_what_the_judge_is_shown(
     ):
         monkeypatch.setenv(MOVIERECAPSQA, chosen)
         doc = BENCHMARK.tasks[name].log_fields(data.task_docs(BENCHMARK.load([name]), name)[0])
-        assert tasks.shown(doc) == ("abC-1.0", facts, dialogue)
+        assert tasks.judge_context(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."
         assert (doc["modality"], doc["category"]) == ("vision", "sta")

@@ -110,7 +110,7 @@ def test_a_mean_differs_by_the_mean_of_its_items(both: list[Side]) -> None:
 def test_what_is_no_mean_is_not_tested_over_few_videos(both: list[Side]) -> None:
     """It has its interval, and its p-value is None, which no correction of others counts."""
     task = registry.of("maverix_av").tasks["maverix_av"]
-    (acc, *_) = compare.shown(task)
+    (acc, *_) = compare.headline_metrics(task)
     plain = compare.by_category(task, replace(acc, per_unit=None), "ability", both)
     tested = compare.by_category(task, acc, "ability", both)
     assert {one.differences["two"].p for one in plain} == {None}
@@ -133,7 +133,7 @@ def test_what_only_one_run_was_asked_is_in_no_difference(both: list[Side]) -> No
 def test_categories_are_corrected_together(both: list[Side]) -> None:
     """Benjamini and Hochberg, by the definition: the least of p * m / rank from there on."""
     task = registry.of("maverix_av").tasks["maverix_av"]
-    (acc, *_) = compare.shown(task)
+    (acc, *_) = compare.headline_metrics(task)
     plain = []
     for value in {one["ability"] for one in both[0].items["maverix_av"]}:
         parts = []

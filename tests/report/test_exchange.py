@@ -102,7 +102,7 @@ def test_every_number_of_the_hosts_table_has_a_scale() -> None:
     shown = set()
     for benchmark in map(registry.load_benchmark, registry.NAMES):
         for task in benchmark.tasks.values():
-            for metric in compare.shown(task):
+            for metric in compare.headline_metrics(task):
                 shown.add(metric.name)
                 scale = figures.scales()[metric.name]
                 assert not metric.is_share or (scale.low, scale.high) == (0, 1)

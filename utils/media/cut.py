@@ -348,7 +348,7 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> Segme
         length = sound_end
         table = replace(table, end=table.times[0] + math.ceil(sound_end / table.time_base))
     try:
-        mp4.mux(out, path, shown=table)
+        mp4.mux(out, path, frame_table=table)
         if len(video.frame_table(out).times) != len(table.times):
             return None
     except (av.error.FFmpegError, MediaError, ValueError):

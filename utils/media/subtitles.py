@@ -227,12 +227,12 @@ def render(cues: Sequence[Cue]) -> str:
     """
     hours = any(round(cue.end * 10) >= 36_000 for cue in cues)
 
-    def shown(seconds: float) -> str:
+    def time_text(seconds: float) -> str:
         minutes, tenths = divmod(round(seconds * 10), 600)
         rest = f"{tenths // 10:02}.{tenths % 10}"
         return f"{minutes // 60}:{minutes % 60:02}:{rest}" if hours else f"{minutes:02}:{rest}"
 
-    return "\n".join(f"[{shown(cue.start)} - {shown(cue.end)}] {cue.text}" for cue in cues)
+    return "\n".join(f"[{time_text(cue.start)} - {time_text(cue.end)}] {cue.text}" for cue in cues)
 
 
 def clock(seconds: float) -> str:

@@ -83,18 +83,18 @@ class Expected:
         shown: returns its content; called when the first of its media is seen, if ever.
     """
 
-    def __init__(self, name: str, shown: Callable[[], RequestContent]) -> None:
-        self.name, self._shown = name, shown
+    def __init__(self, name: str, content: Callable[[], RequestContent]) -> None:
+        self.name, self._shown = name, content
 
     @cached_property
-    def shown(self) -> RequestContent:
+    def content(self) -> RequestContent:
         """The content of the request; its text without the marks that classes move."""
         shown = self._shown()
         return shown._replace(text=without_marks(shown.text))
 
     def seen(self, made: DeliveredMedia) -> DeliveredMedia:
         """Counts in which pictures that stand for a video are frames of it."""
-        if self.shown.videos and not self.shown.pictures and made.frames == 0:
+        if self.content.videos and not self.content.pictures and made.frames == 0:
             made.frames, made.pictures = made.pictures, 0
         return made
 
@@ -155,7 +155,7 @@ class Watch:
 
     def _of_text(self, text: str) -> str | None:
         """The request with this text; of several, one without seen media. None if none fits."""
-        shown = {name: one.shown.text for name, one in self._asked.items()}
+        shown = {name: one.content.text for name, one in self._asked.items()}
         fitting = {name: own for name, own in shown.items() if own and own in text}
         longest = max(map(len, fitting.values()), default=0)
         names = [name for name, own in fitting.items() if len(own) == longest]
@@ -257,16 +257,18 @@ def _dealt(
             made.distinct = len(set(of["read"])) or None
         return [made]
     number = len(expected)
-    of_videos = pictures - sum(one.shown.pictures for one in expected)  # frames that go as pictures
+    of_videos = pictures - sum(
+        one.content.pictures for one in expected
+    )  # frames that go as pictures
     if len(frames) not in (0, number) or len(sounds) not in (0, number):
         return None
     if of_videos < 0 or of_videos % number or (of_videos and not whole):
         return None
-    if not whole and not frames and any(one.shown.videos for one in expected):
+    if not whole and not frames and any(one.content.videos for one in expected):
         return None
     shares = zip(expected, frames or [0] * number, sounds or [0.0] * number, strict=True)
     return [
-        DeliveredMedia(at, n + of_videos // number, None, one.shown.pictures, s)
+        DeliveredMedia(at, n + of_videos // number, None, one.content.pictures, s)
         for one, n, s in shares
     ]
 

@@ -197,7 +197,7 @@ def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
     from inspect_ai.model import ChatMessageUser, ModelOutput
 
     items = [_clean(item) for item in side.items[task.name]]
-    values = {one.name: compare.by_item(one, items) for one in compare.shown(task)}
+    values = {one.name: compare.by_item(one, items) for one in compare.headline_metrics(task)}
     for item in items:
         prompt = side.prompts.get((task.name, item["id"]), "")
         output = ModelOutput.from_content(side.label, item["reply"])
