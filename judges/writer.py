@@ -177,7 +177,7 @@ class Written(Generic[T_co]):
     """A unit that was run, and what it returned."""
 
     unit: str  # its name
-    made: T_co | None  # what it returned; None if it ended early
+    result: T_co | None  # what it returned; None if it ended early
     failures: Mapping[str, str]  # requests without a usable reply: name -> status and reason
 
 

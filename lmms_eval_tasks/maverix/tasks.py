@@ -90,19 +90,19 @@ def _shown(doc: MaverixDoc) -> list[Part]:
     """
     mode = MODES[doc["mode"]]
 
-    def made(name: str) -> str:
+    def path_of(name: str) -> str:
         path: str | None = getattr(media_of(doc), name)
         if path is None:
             raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
         return path
 
     def alone() -> list[object]:
-        path, rate = made("sound"), sounds.RATE
+        path, rate = path_of("sound"), sounds.RATE
         wants = model_capabilities.sound_form(context.current().model) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
-        functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
+        functools.partial(path_of, name) for name in ("video", "sound", "video_with_sound")
     )
     if (
         mode.picture

@@ -92,7 +92,7 @@ def _made(doc: Doc) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str
         ) from None
 
 
-def images(made: clip_specs.ClipFile) -> list[Image]:
+def images(clip_file: clip_specs.ClipFile) -> list[Image]:
     """All frames of a clip or an image in order, RGB, with the colours that readers of it see.
 
     Decoded in this process: the file is one of ours, not the user's.
@@ -104,16 +104,16 @@ def images(made: clip_specs.ClipFile) -> list[Image]:
     from PIL import Image
 
     try:
-        if made.kind == "image":
-            with Image.open(made.path) as image:
+        if clip_file.kind == "image":
+            with Image.open(clip_file.path) as image:
                 return [image.convert("RGB")]
-        with av.open(made.path) as clip:
+        with av.open(clip_file.path) as clip:
             frames = list(clip.decode(video=0))
-        if len(frames) != made.n_frames:
-            raise OSError(f"has {len(frames)} frames, not {made.n_frames}")
+        if len(frames) != clip_file.n_frames:
+            raise OSError(f"has {len(frames)} frames, not {clip_file.n_frames}")
     except (OSError, av.error.FFmpegError) as error:
         raise MediaError(
-            f"{made.path}, made of {made.source}: cannot be read: {error}; start the run "
+            f"{clip_file.path}, made of {clip_file.source}: cannot be read: {error}; start the run "
             "again: it is made anew"
         ) from error
     return [Image.fromarray(video.rgb(frame)) for frame in frames]

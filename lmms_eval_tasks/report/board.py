@@ -117,8 +117,8 @@ LEGEND = (
 )
 
 
-def _text(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[RenderableType]:
-    for board in made:
+def _text(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[RenderableType]:
+    for board in boards:
         if not board.lines:
             yield "\n".join([f"{board.title}: {board.caption}", *board.notes])
             continue
@@ -128,12 +128,12 @@ def _text(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Rende
         yield from by_row(
             title, names, heads, [(one.names, one.texts) for one in lines], "\n".join(board.notes)
         )
-    yield from _told(made, conditions)
+    yield from _told(boards, conditions)
 
 
-def _told(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
+def _told(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
     """The legend, and the conditions of the runs as lists."""
-    if any(line.beside for board in made for line in board.lines):
+    if any(line.beside for board in boards for line in board.lines):
         yield LEGEND
     for label, own in conditions.items():
         yield f"{label}: {_DIFFER}:{'' if limits(own) else ' none known'}"
@@ -143,11 +143,11 @@ def _told(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
             yield from (f"  - {line}" for line in facts)
 
 
-def _markdown(made: Sequence[Leaderboard], conditions: Conditions) -> str:
+def _markdown(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
     import pandas
 
     parts = []
-    for board in made:
+    for board in boards:
         parts.append(f"**{board.title}.** {board.caption}")
         if not board.lines:
             parts += board.notes
@@ -166,16 +166,16 @@ def _markdown(made: Sequence[Leaderboard], conditions: Conditions) -> str:
         )
         for label, own in conditions.items()
     }
-    told = "\n".join(_told(made, shown))
+    told = "\n".join(_told(boards, shown))
     return "\n\n".join([*parts, *([told] if told else [])]) + "\n"
 
 
 # --- as data --------------------------------------------------------------------------------------
 
 
-def _rows(made: Sequence[Leaderboard], conditions: Conditions) -> Iterator[JsonObject]:
+def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[JsonObject]:
     """Every figure and every number of a run, in our units."""
-    for board in made:
+    for board in boards:
         for line in board.lines:
             for place, (cell, column) in enumerate(zip(line.cells, board.columns, strict=True)):
                 own = line.our_cells[place] if line.run else None
@@ -206,25 +206,25 @@ def _of(conditions: Conditions, line: LeaderboardRow, cell: OurCell | None) -> R
     return concerning(conditions[line.run], cell.tasks) if cell else ()
 
 
-def _json(made: Sequence[Leaderboard], conditions: Conditions) -> str:
-    return json.dumps(list(_rows(made, conditions)), indent=1, ensure_ascii=False) + "\n"
+def _json(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    return json.dumps(list(_rows(boards, conditions)), indent=1, ensure_ascii=False) + "\n"
 
 
-def _csv(made: Sequence[Leaderboard], conditions: Conditions) -> str:
-    rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(made, conditions))
+def _csv(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(boards, conditions))
     return str(escaping.frame(rows).to_csv(index=False))
 
 
 # --- as a page ------------------------------------------------------------------------------------
 
 
-def _html(made: Sequence[Leaderboard], conditions: Conditions) -> str:
-    (name,) = {board.benchmark for board in made}
+def _html(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    (name,) = {board.benchmark for board in boards}
     return filled(
         Path(__file__).with_name("board.html"),
         title=registry.load_benchmark(name).title,
         paper=registry.load_benchmark(name).board()["paper"],
-        parts=[(board, *_grid(board), _picture(board)) for board in made],
+        parts=[(board, *_grid(board), _picture(board)) for board in boards],
         conditions=conditions,
         differ=_DIFFER,
         legend=LEGEND,

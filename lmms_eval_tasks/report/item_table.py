@@ -31,7 +31,7 @@ def packed(value: object) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
-def made(
+def make_table(
     tasks: Sequence[Task],
     sides: Sequence[Side],
     media: Mapping[tuple[str, str], int],

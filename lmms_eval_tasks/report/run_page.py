@@ -70,7 +70,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     ]
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
-    index, chunks = item_table.made(tasks, sides, places)
+    index, chunks = item_table.make_table(tasks, sides, places)
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return filled(
         _HERE / "run_page.html",

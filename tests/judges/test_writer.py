@@ -70,5 +70,5 @@ def test_a_unit_without_what_it_needs_ends() -> None:
     with LocalEndpoint(lambda _: "no") as endpoint, run.use(run.JudgeSession(JudgeLimits())):
         config = writer.writer(f"m@{endpoint.url}", {}, "--model", "a model writes")
         (done,) = writer.run_units({"u": unit("a")}, config, "task")
-        assert done.made is None
+        assert done.result is None
         assert set(done.failures) == {"first", "then"}

@@ -78,8 +78,8 @@ def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function
     return method
 
 
-def _videos(made: Sequence[Sized]) -> Iterable[Event]:
-    return [("video", len(video)) for video in made]
+def _videos(groups: Sequence[Sized]) -> Iterable[Event]:
+    return [("video", len(video)) for video in groups]
 
 
 def _pictures(_: object, images: object = None, *__: object, **___: object) -> Iterable[Event]:

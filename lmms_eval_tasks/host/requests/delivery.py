@@ -92,11 +92,11 @@ class Expected:
         shown = self._shown()
         return shown._replace(text=without_marks(shown.text))
 
-    def seen(self, made: DeliveredMedia) -> DeliveredMedia:
+    def seen(self, delivered: DeliveredMedia) -> DeliveredMedia:
         """Counts in which pictures that stand for a video are frames of it."""
-        if self.content.videos and not self.content.pictures and made.frames == 0:
-            made.frames, made.pictures = made.pictures, 0
-        return made
+        if self.content.videos and not self.content.pictures and delivered.frames == 0:
+            delivered.frames, delivered.pictures = delivered.pictures, 0
+        return delivered
 
 
 class Watch:
@@ -273,8 +273,8 @@ def _dealt(
     ]
 
 
-def _add_row(made: DeliveredMedia, row: PromptRow) -> None:
-    made.prompt_tokens, made.sizes = row.prompt_tokens, row.sizes
+def _add_row(delivered: DeliveredMedia, row: PromptRow) -> None:
+    delivered.prompt_tokens, delivered.sizes = row.prompt_tokens, row.sizes
     # Models that look at pictures from beside the prompt have one token in it for each.
-    if row.visual_tokens and row.visual_tokens > made.pictures + (made.frames or 0):
-        made.visual_tokens = row.visual_tokens
+    if row.visual_tokens and row.visual_tokens > delivered.pictures + (delivered.frames or 0):
+        delivered.visual_tokens = row.visual_tokens

@@ -87,14 +87,14 @@ def build_facts(planned: FactsPlan) -> list[Written[BuiltEntry]]:
     writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
 
     def each(done: Written[BuiltEntry]) -> None:
-        made = done.made
+        made = done.result
         counts = made and f"{len(made['facts'])} facts, {len(made['questions'])} questions"
         notify(f"{done.unit}: {counts or 'failed'}")
 
     units = {one.id: steps.unit(given, one) for one in todo}
     written = writer.run_units(units, config, "movierecapsqa facts", each)
     there = planned.present()  # again: another recap may have been added meanwhile
-    made = {one.unit: one.made for one in written if one.made is not None}
+    made = {one.unit: one.result for one in written if one.result is not None}
     own = {
         one.id: {**made[one.id], GENERATED: planned.made_from(one)} if one.id in made else entry
         for one in planned.segments

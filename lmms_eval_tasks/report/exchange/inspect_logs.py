@@ -63,7 +63,7 @@ def write_logs(sides: Sequence[Side], folder: Path) -> list[Path]:
     return files
 
 
-def _write(made: EvalLog, file: Path) -> None:
+def _write(log: EvalLog, file: Path) -> None:
     """A log whose samples are put into its archive here.
 
     Inspect's own writer looks for each sample among all before it: minutes for 20,000.
@@ -71,8 +71,8 @@ def _write(made: EvalLog, file: Path) -> None:
     from inspect_ai.log import write_eval_log
     from pydantic_core import to_json
 
-    samples, made.samples = made.samples or [], []
-    write_eval_log(made, file)
+    samples, log.samples = log.samples or [], []
+    write_eval_log(log, file)
     with warnings.catch_warnings(), zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
         # The last member of a name counts, in Inspect's own logs too.
         warnings.filterwarnings("ignore", "Duplicate name", UserWarning)
