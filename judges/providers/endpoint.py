@@ -145,10 +145,10 @@ class Endpoint:
                 BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
             )
 
-    def say_once(self, what: str, line: str) -> None:
+    def say_once(self, subject: str, line: str) -> None:
         """Say something of this judge, the first time."""
         mine = object()
-        if self.announced.setdefault(what, mine) is mine:  # of several threads one says it
+        if self.announced.setdefault(subject, mine) is mine:  # of several threads one says it
             notify(f"the judge {self.label} {line}")
 
 

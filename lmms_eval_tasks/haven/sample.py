@@ -70,9 +70,9 @@ _BEST: Mapping[str, Mapping[str, float]] = {
 }
 
 
-def _chance(metric: str, what: str, *kinds: str) -> Chance:
+def _chance(metric: str, quantity: str, *kinds: str) -> Chance:
     return Chance(
-        what,
+        quantity,
         [name for name, task in TASKS.items() if task.kind in kinds],
         lambda item: item["scores"][metric],
         lambda item: item["baselines"][f"{metric}_random"],

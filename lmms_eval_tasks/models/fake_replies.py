@@ -56,7 +56,7 @@ class KnownReplies(NamedTuple):
 class Chance(NamedTuple):
     """What a coin gets: over the items of `tasks`, the means of `value` and of `expected`."""
 
-    what: str
+    label: str
     tasks: Sequence[str]
     value: Callable[[Mapping[str, Json]], float]
     expected: Callable[[Mapping[str, Json]], float]

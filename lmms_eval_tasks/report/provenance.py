@@ -29,12 +29,14 @@ def implementation_notes(benchmark: str) -> dict[str, str]:
     return dict(context.current().instance_of(_Notes).get(benchmark, {}))
 
 
-def value_or_condition(what: str, look: Callable[[], T], conditions: list[Condition]) -> T | None:
+def value_or_condition(
+    subject: str, look: Callable[[], T], conditions: list[Condition]
+) -> T | None:
     """Return what `look` returns, or None and one more condition: files may have gone by now."""
     try:
         return look()
     except TasksError as error:
         conditions.append(
-            Condition(Kind.NOTE, f"the {what} of this run cannot be told any more: {error}")
+            Condition(Kind.NOTE, f"the {subject} of this run cannot be told any more: {error}")
         )
         return None

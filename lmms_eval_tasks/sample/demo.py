@@ -254,7 +254,7 @@ def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -
     values, expected = list(map(chance.value, items)), list(map(chance.expected, items))
     off = [value - mean for value, mean in zip(values, expected, strict=True)]
     good = abs(fmean(off)) <= STANDARD_ERRORS * stdev(off) / math.sqrt(len(off))
-    text = f"{chance.what} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
+    text = f"{chance.label} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
     return ExpectedNumber(COIN, name, text, good)
 
 

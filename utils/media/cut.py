@@ -232,8 +232,8 @@ def _sound(
         raise _damaged("sound", start if time is None else time) from error
 
 
-def _damaged(what: str, time: Fraction) -> MediaError:
-    return MediaError(f"is damaged: its {what} near {float(time):.3f} s cannot be decoded")
+def _damaged(medium: str, time: Fraction) -> MediaError:
+    return MediaError(f"is damaged: its {medium} near {float(time):.3f} s cannot be decoded")
 
 
 # --- the picture --------------------------------------------------------------------------------
