@@ -126,7 +126,7 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     kept = {**task.log_entry(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
     known = context.current().instance_of(delivery.Deliveries)
-    if seen := known.seen.get(request):
+    if seen := known.delivered.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
     if request in known.at_limit:
         kept["at_limit"] = known.at_limit[request]

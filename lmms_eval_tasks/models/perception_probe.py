@@ -72,7 +72,7 @@ def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
     """Every tenth of a second of what was handed over, in order."""
     found: dict[int, PerceivedMoment] = defaultdict(PerceivedMoment)
     for path in media:
-        for second, colours in seen(path):
+        for second, colours in read_colours(path):
             found[round(second / _STEP)].colours = colours
         for second, hertz in heard(path):
             found[round(second / _STEP)].hertz = hertz
@@ -84,7 +84,7 @@ def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
 
 
 @functools.lru_cache(maxsize=256)
-def seen(path: Path) -> list[tuple[float, tuple[str, str]]]:
+def read_colours(path: Path) -> list[tuple[float, tuple[str, str]]]:
     """Time and colours of every frame of a file that has a picture."""
     import av
     import numpy as np

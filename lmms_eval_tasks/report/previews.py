@@ -151,25 +151,25 @@ def _wave(path: Path) -> list[int]:
 
 
 def listed(
-    seen: Mapping[tuple[str, str], MediaPreview],
+    previews: Mapping[tuple[str, str], MediaPreview],
 ) -> tuple[list[MediaPreview], dict[tuple[str, str], int]]:
     """The different previews, and the place of each item's among them."""
     places: dict[int, int] = {}
     different: list[MediaPreview] = []
-    for one in seen.values():
+    for one in previews.values():
         if id(one) not in places:
             places[id(one)] = len(different)
             different.append(one)
-    return different, {item: places[id(one)] for item, one in seen.items()}
+    return different, {item: places[id(one)] for item, one in previews.items()}
 
 
-def copy(seen: Iterable[MediaPreview], folder: Path) -> dict[str, str]:
+def copy(previews: Iterable[MediaPreview], folder: Path) -> dict[str, str]:
     """Put the files that can be played into a folder; their names there, by path."""
     import shutil
 
     folder.mkdir(parents=True, exist_ok=True)
     names: dict[str, str] = {}
-    for one in seen:
+    for one in previews:
         if one.file and one.file not in names:
             names[one.file] = f"{len(names):04}{Path(one.file).suffix}"
             shutil.copyfile(one.file, folder / names[one.file])

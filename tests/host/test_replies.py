@@ -355,7 +355,7 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
     def counted(known: dict[str, Any]) -> list[Any]:
         monkeypatch.setattr(delivery.DeliveredMedia, "told", lambda seen: {"at": seen.at, **known})
         watch = delivery.Watch([], reads=True)
-        watch.seen = {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
+        watch.delivered = {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
         watching = contextlib.nullcontext(watch)
         monkeypatch.setattr(delivery, "watching", lambda *_: watching)
         play.model.asked = 0

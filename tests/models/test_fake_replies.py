@@ -177,7 +177,7 @@ def test_the_witness_knows_what_reached_it() -> None:
                 assert (
                     set(perception_probe.heard(chat[0]))
                     == set()
-                    == set(perception_probe.seen(chat[1]))
+                    == set(perception_probe.read_colours(chat[1]))
                 )
         assert witness_check(task, sure, sum(right) / len(right), len(right)).good, task
     assert not witness_check("maverix_av", 17, 0.8, 20).good

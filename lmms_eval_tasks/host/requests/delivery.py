@@ -32,7 +32,7 @@ class Deliveries:
 
     def __init__(self) -> None:
         # The media that reached the model (DeliveredMedia, in plain types).
-        self.seen: dict[tuple[str, str], Mapping[str, object]] = {}
+        self.delivered: dict[tuple[str, str], Mapping[str, object]] = {}
         # Whether the reply is as long as its limit of tokens, where its length is known.
         self.at_limit: dict[tuple[str, str], bool] = {}
 
@@ -92,7 +92,7 @@ class Expected:
         shown = self._shown()
         return shown._replace(text=without_marks(shown.text))
 
-    def seen(self, delivered: DeliveredMedia) -> DeliveredMedia:
+    def as_frames(self, delivered: DeliveredMedia) -> DeliveredMedia:
         """Counts in which pictures that stand for a video are frames of it."""
         if self.content.videos and not self.content.pictures and delivered.frames == 0:
             delivered.frames, delivered.pictures = delivered.pictures, 0
@@ -105,7 +105,7 @@ class Watch:
     def __init__(self, expected: Iterable[Expected], reads: bool) -> None:
         self._reads = reads
         self._asked = {one.name: one for one in expected}
-        self.seen: dict[str, DeliveredMedia] = {}
+        self.delivered: dict[str, DeliveredMedia] = {}
         self._events: list[Event] = []  # since the last call of `generate`
         self._lock = threading.Lock()
         self._sent: dict[str, str] = {}  # of a body: whose it is, since it may be sent again
@@ -121,7 +121,7 @@ class Watch:
             self._asked.pop(name, None)
             self._events = [event for event in self._events if event != ("handed", name)]
             self._sent = {body: whose for body, whose in self._sent.items() if whose != name}
-            return self.seen.pop(name, None)
+            return self.delivered.pop(name, None)
 
     def note(self, events: Iterable[Event]) -> None:
         """Take in the events of one of the places in counting.py."""
@@ -151,7 +151,7 @@ class Watch:
                 return
             if body:
                 self._sent[digest] = name
-        self.seen[name] = self._asked[name].seen(delivered)
+        self.delivered[name] = self._asked[name].as_frames(delivered)
 
     def _of_text(self, text: str) -> str | None:
         """The request with this text; of several, one without seen media. None if none fits."""
@@ -159,7 +159,7 @@ class Watch:
         fitting = {name: own for name, own in shown.items() if own and own in text}
         longest = max(map(len, fitting.values()), default=0)
         names = [name for name, own in fitting.items() if len(own) == longest]
-        return next((one for one in names if one not in self.seen), next(iter(names), None))
+        return next((one for one in names if one not in self.delivered), next(iter(names), None))
 
     def _deal_out(self, rows: Sequence[PromptRow]) -> None:
         """Assign the counted media to the requests that were handed over meanwhile.
@@ -176,7 +176,7 @@ class Watch:
                     for one, row in zip(found, rows, strict=True):
                         _add_row(one, row)
                 for name, one in zip(names, found, strict=False):
-                    self.seen.setdefault(name, one)
+                    self.delivered.setdefault(name, one)
                 self._events = [("handed", name) for name in names[number:]]
                 return
 
@@ -252,7 +252,7 @@ def _dealt(
             return None  # of several requests nobody knows which frame was read for which
         frames, at = [len(of["read"])], "reader"
     if len(expected) == 1 and whole:
-        made = expected[0].seen(DeliveredMedia(at, sum(frames), None, pictures, sum(sounds)))
+        made = expected[0].as_frames(DeliveredMedia(at, sum(frames), None, pictures, sum(sounds)))
         if len(of["read"]) == made.frames:  # else it was asked for something else, such as a size
             made.distinct = len(set(of["read"])) or None
         return [made]

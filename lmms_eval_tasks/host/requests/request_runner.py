@@ -161,7 +161,7 @@ class RequestRunner:
             with delivery.watching(expected, self._reads) as watch:
                 found = self._replies(asked, [one.name for one in expected])
             for place, one, reply in zip(now, expected, found, strict=True):
-                self._take(call, place, reply, watch.seen.get(one.name))
+                self._take(call, place, reply, watch.delivered.get(one.name))
             self._check_failures(call)
             size = self._pace.next_portion(len(now), time.monotonic() - begun)
 
@@ -195,14 +195,14 @@ class RequestRunner:
         self._check_failures(call)
 
     def _take(
-        self, call: _Call, place: int, reply: Reply, seen: delivery.DeliveredMedia | None
+        self, call: _Call, place: int, reply: Reply, delivered: delivery.DeliveredMedia | None
     ) -> None:
         """Take a reply that has arrived: keep it, unless it is a failure."""
         call.bar.update()
         request = call.requests[place]
         text, counts = unwrapped(reply)
         # A class of ours tells it itself.
-        told = getattr(reply, "arrived", seen.as_dict() if seen else None)
+        told = getattr(reply, "arrived", delivered.as_dict() if delivered else None)
         if told and (number := getattr(counts, "input_tokens", None)):
             # As the endpoint counted them, where nobody here could.
             told = {"prompt_tokens": number, **told}
@@ -379,4 +379,6 @@ def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
 def _remember(request: ModelRequest, name: str, delivered: Mapping[str, object] | None) -> None:
     """Record the media that reached the model of the doc with this name."""
     if delivered is not None:
-        context.current().instance_of(delivery.Deliveries).seen[request.task_name, name] = delivered
+        context.current().instance_of(delivery.Deliveries).delivered[request.task_name, name] = (
+            delivered
+        )
