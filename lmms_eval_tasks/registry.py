@@ -82,7 +82,7 @@ def load_benchmark(name: str) -> Benchmark:
         ) from error
 
 
-def there() -> Iterator[Benchmark]:
+def usable_benchmarks() -> Iterator[Benchmark]:
     """All benchmarks that can be used; a line says which cannot, and why."""
     for line in LEFT_OUT:
         notify(f"left out: {line}")
@@ -198,7 +198,7 @@ def groups(name: str) -> Mapping[str, list[str]]:
 def selected(names: Collection[str]) -> list[str]:
     """The tasks that names or patterns of tasks and groups stand for; a TasksError if none."""
     members: dict[str, list[str]] = {}
-    for benchmark in there():
+    for benchmark in usable_benchmarks():
         members |= {**{task: [] for task in benchmark.tasks}, **groups(benchmark.name)}
 
     def tasks_of(name: str) -> list[str]:

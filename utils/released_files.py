@@ -199,10 +199,12 @@ def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
         DataError: another file is in a place; nothing was put then.
     """
 
-    def is_new(there: Path, file: Path) -> bool:
-        same = there.exists() and (there.samefile(file) or filecmp.cmp(there, file, shallow=False))
-        if there.exists() and not same:
-            raise DataError(f"{there}: is another file than {file}; remove it first")
+    def is_new(target: Path, file: Path) -> bool:
+        same = target.exists() and (
+            target.samefile(file) or filecmp.cmp(target, file, shallow=False)
+        )
+        if target.exists() and not same:
+            raise DataError(f"{target}: is another file than {file}; remove it first")
         return not same
 
     for name, file in [one for one in files.items() if is_new(target / one[0], one[1])]:

@@ -78,7 +78,7 @@ def _options(
 def list_tasks() -> None:
     """Show the tasks and groups, by benchmark."""
     console = table_console()
-    for benchmark in registry.there():
+    for benchmark in registry.usable_benchmarks():
         tasks, groups = benchmark.tasks, registry.groups(benchmark.name)
         console.print(f"[bold]{benchmark.title}[/] ({len(tasks)} tasks)")
         for kind, names in (("groups", groups), ("tasks", tasks)):
@@ -120,7 +120,7 @@ def status() -> None:
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
-    for benchmark in registry.there():
+    for benchmark in registry.usable_benchmarks():
         name, found = benchmark.name, benchmark.status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
         kinds = [why.partition(":")[0] for why in found.bad.values()]

@@ -69,7 +69,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
     if not 1 <= len(options) <= len(string.ascii_uppercase):
         raise ValueError(f"{len(options)} options; letters exist for 1 to 26")
     reply = shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return LetterChoice(None, reply.status, None)
     texts = [normalise(option) for option in options]
     folded = dict(zip(string.ascii_uppercase, map(fold, texts), strict=False))

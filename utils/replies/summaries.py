@@ -101,7 +101,7 @@ def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> 
         at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
     reply = reply_text.shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return FrameSelection((), frozenset(), reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     found = settled([*_selections(visible)], visible, frozenset)
@@ -127,7 +127,7 @@ def read_joint(
         n_sentences: as for `read_summary`.
     """
     reply = reply_text.shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return Summary((), reply.status, {}), FrameSelection((), frozenset(), reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     headed = (

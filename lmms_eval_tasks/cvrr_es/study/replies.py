@@ -109,7 +109,7 @@ def read_rating(reply: str, sources: Sequence[str] = ()) -> RatingReply:
     # What looks like reasoning, or like the next turn, in an object's text is its own.
     is_own = OBJECT_FIRST.match(rest) or strip_reasoning(rest)[0] != rest.strip()
     shaped = reply_text.ShapedReply("ok", rest) if is_own else reply_text.shape(rest)
-    if not shaped.there:
+    if not shaped.has_text:
         return RatingReply(None, "", shaped.status)
     try:
         text = reply_text.without_special_tokens(shaped.text)  # of chat templates

@@ -95,10 +95,10 @@ class KeptReplies:
 
     def message(self) -> str:
         """The message of a run that ends early: the kept replies, and how to go on."""
-        there = self.there()
+        there = self.summary()
         return f"{there}; the same command goes on from there" if there else "No reply had come"
 
-    def there(self) -> str:
+    def summary(self) -> str:
         """The number of kept replies and their folder, in words; "" for none."""
         known = {key for file in self._own() for key in _read(file)}
         return f"{len(known)} replies are kept in {self.folder}" if known else ""

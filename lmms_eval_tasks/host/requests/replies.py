@@ -64,7 +64,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
 
     evaluator.evaluate = through_us
     try:
-        with interrupts.at_interrupt(lambda: ", ".join(one.kept.there() for one in asked)):
+        with interrupts.at_interrupt(lambda: ", ".join(one.kept.summary() for one in asked)):
             yield known
     except (RequestsFailedError, interrupts.InterruptedRunError):  # which is told
         raise

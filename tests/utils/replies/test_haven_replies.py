@@ -292,4 +292,4 @@ def test_no_text_raises(text: str) -> None:
 def test_shape(text: str, status: str, left: str) -> None:
     reply = reply_text.shape(text)
     assert (reply.status, reply.text) == (status, left)
-    assert reply.there == bool(left)
+    assert reply.has_text == bool(left)
