@@ -204,9 +204,9 @@ def rated(
     }
 
 
-def _mode(done: Mapping[str, JudgedAnswer]) -> str | None:
+def _mode(answers: Mapping[str, JudgedAnswer]) -> str | None:
     """The mode that all dimensions have; None if they have none in common yet."""
-    given = [one.verdict for one in done.values() if one.verdict is not None]
+    given = [one.verdict for one in answers.values() if one.verdict is not None]
     if all(verdict.expected is not None for verdict in given):
         return MODES["geval_logprobs"]
     # A mean's parts are the same judge's; a panel's are others'.

@@ -159,7 +159,7 @@ class Progress:
         self._enabled, self._lock = enabled, threading.Lock()
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        self.done = self.failed = self._expected = self._shown = 0
+        self.n_done = self.failed = self._expected = self._shown = 0
 
     def expect(self, verdicts: int) -> None:
         """Count verdicts that will be given, and show from now on how far they are."""
@@ -176,7 +176,7 @@ class Progress:
     def count(self, failed: int, verdicts: int = 1) -> None:
         """Count verdicts that a task got, of them some without a score."""
         with self._lock:
-            self.done += verdicts
+            self.n_done += verdicts
             self.failed += failed
 
     def close(self) -> None:
@@ -187,13 +187,13 @@ class Progress:
     def _show(self, expected: int = 0) -> None:
         """Print the line if there is news, or if one of `expected` verdicts is still to come."""
         with self._lock:
-            if self._shown < self.done or self.done < expected:
+            if self._shown < self.n_done or self.n_done < expected:
                 self._print()
 
     def _print(self) -> None:
-        self._shown, total = self.done, self._ledger.total()
-        of = f" of {self._expected:,}" if self._expected >= self.done else ""
-        told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} without a score"
+        self._shown, total = self.n_done, self._ledger.total()
+        of = f" of {self._expected:,}" if self._expected >= self.n_done else ""
+        told = f"judging: {self.n_done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
         told += f", {_number(total.retries, 'retry', 'retries')}" if total.retries else ""
         told += f", {flying:,} in flight" if (flying := self._in_flight()) else ""

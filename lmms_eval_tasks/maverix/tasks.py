@@ -264,8 +264,8 @@ def _consistent(first: OpenItem, second: OpenItem) -> ScoringSteps[dict[str, obj
     return {"dimensions": {**first["dimensions"], CONSISTENCY: _rating(done)}}
 
 
-def _rating(done: JudgedAnswer) -> DimensionRating:
-    return {"score": done.number, "status": done.status}
+def _rating(judged: JudgedAnswer) -> DimensionRating:
+    return {"score": judged.number, "status": judged.status}
 
 
 def _words(reply: str) -> int:

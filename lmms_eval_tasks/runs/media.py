@@ -56,7 +56,7 @@ def docs_per_task(docs: Sequence[int], limit: float | None) -> list[int]:
     return [int(limit)] * len(docs)
 
 
-def make_jobs(parts: Sequence[TaskMedia], title: str, done: str) -> dict[MediaKey, str]:
+def make_jobs(parts: Sequence[TaskMedia], title: str, ending: str) -> dict[MediaKey, str]:
     """Make the cuts of the parts, as many at once as there are processors.
 
     Returns:
@@ -70,7 +70,7 @@ def make_jobs(parts: Sequence[TaskMedia], title: str, done: str) -> dict[MediaKe
         # A cut that cannot be made makes way for the next one, which is then inside the limit.
         while new := {cut.key: cut for part in parts for cut in part.first(tried)}:
             made = pool.map(_why_not, new.values())
-            bar = tqdm(made, f"{title}: {done}", len(new), delay=PATIENCE)
+            bar = tqdm(made, f"{title}: {ending}", len(new), delay=PATIENCE)
             tried |= dict(zip(new, bar, strict=True))
     finally:
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all of them

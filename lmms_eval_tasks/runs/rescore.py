@@ -276,17 +276,17 @@ def _numbers(
     benchmark: Benchmark,
     run: SavedRun,
     items: Items,
-    done: Rescored,
+    rescored: Rescored,
     counts: tuple[int, int],
     *,
     judged_anew: bool,
 ) -> Numbers:
     """The numbers of one run, and all that the user should know of them."""
-    task, label = benchmark.tasks[run.task], done.label(run.task, run.model)
+    task, label = benchmark.tasks[run.task], rescored.label(run.task, run.model)
     values, details = aggregation.numbers(task, items), aggregation.details(task, items)
     changes = Changes.between(run.saved or {}, values, *counts)
     given, may_fail = statuses(label, items), settings.may_fail()
-    done.judged = done.judged or bool(given)
+    rescored.judged = rescored.judged or bool(given)
     failed = invalid.of_judge(given, {row["judge"] for row in given})
     broken = {label: lost} if (lost := run.broken(may_fail)) else {}
     why = invalid.together(failed, invalid.of_items(label, items), broken).get(label, "")
@@ -312,7 +312,7 @@ def _joined(
     benchmark: Benchmark,
     side: Side,
     side_runs: Mapping[str, tuple[SavedRun, Items]],
-    done: Rescored,
+    rescored: Rescored,
 ) -> Iterator[Numbers]:
     """The joined numbers of runs of one side."""
     for join in benchmark.joint_metrics:
@@ -320,15 +320,17 @@ def _joined(
         sides = {run.task: side_runs[run.task][1] for run in runs}
         if not (values := aggregation.joined(join, sides)):
             if sides and join.host_fields:
-                done.apart.setdefault(join.group, []).append(side)
+                rescored.apart.setdefault(join.group, []).append(side)
             continue
-        model, label = runs[0].model, done.label(join.group, runs[0].model)
-        done.notes += [f"{label}: {note}" for note in join.notes(sides)]
+        model, label = runs[0].model, rescored.label(join.group, runs[0].model)
+        rescored.notes += [f"{label}: {note}" for note in join.notes(sides)]
         if join.count_name:
             names = " and ".join(run.file.name for run in runs)
-            done.notes.append(f"{label}: {values[join.count_name]} questions joined from {names}")
+            rescored.notes.append(
+                f"{label}: {values[join.count_name]} questions joined from {names}"
+            )
             if model is None:
-                done.notes.append("no results files, so the models could not be compared")
+                rescored.notes.append("no results files, so the models could not be compared")
         details = aggregation.joined_details(join, benchmark.tasks, sides)
         changes = Changes.between(runs[0].saved_groups.get(join.group) or {}, values)
         yield Numbers(join.group, model, values, details, changes, [run.task for run in runs])

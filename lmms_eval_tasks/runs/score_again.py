@@ -148,7 +148,7 @@ class _Folder:
         self,
         benchmark: Benchmark,
         runs: Sequence[saved_files.SavedRun],
-        done: Rescored,
+        rescored: Rescored,
         judge: Mapping[str, Json],
     ) -> None:
         """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
@@ -156,9 +156,11 @@ class _Folder:
         for run in (one for one in runs if one.results):
             file = self._places[run.file] / run.results_file.name
             results = self._results.setdefault(file, copy.deepcopy(run.results))
-            _renew(results, benchmark, run, done, judge)
+            _renew(results, benchmark, run, rescored, judge)
             own = records.setdefault(file, {})
-            own[run.task] = next((one.conditions for one in done.numbers if _is_of(one, run)), ())
+            own[run.task] = next(
+                (one.conditions for one in rescored.numbers if _is_of(one, run)), ()
+            )
             stored = results["lmms_eval_tasks"][benchmark.name]
             stored.pop("warnings", None)  # of an earlier version
             stored["conditions"] = as_dicts(merged(own))
@@ -175,11 +177,11 @@ def _renew(
     results: JsonObject,
     benchmark: Benchmark,
     run: saved_files.SavedRun,
-    done: Rescored,
+    rescored: Rescored,
     judge: Mapping[str, Json],
 ) -> None:
     """One task in a results file: its numbers, those of its groups, and what they rest on."""
-    own = [one for one in done.numbers if _is_of(one, run)]
+    own = [one for one in rescored.numbers if _is_of(one, run)]
     ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(benchmark.name, {})
     if judge:

@@ -104,7 +104,7 @@ def _works_on_several(lm: ModelInstance) -> bool:
 
 
 @contextmanager
-def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[None]]:
+def one_bar(total: int, n_done: int, silent: bool) -> Iterator[tqdm[None]]:
     """Context manager with a bar over all of a run's requests, within which other bars are hidden.
 
     Classes show a bar for each call. These are written to the null device, and not disabled: vLLM
@@ -118,7 +118,7 @@ def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[None]]:
     plain = tqdm.__init__
     with (
         Path(os.devnull).open("w", encoding="utf-8") as nowhere,
-        tqdm(total=total, initial=done, desc="Model Responding", disable=silent) as bar,
+        tqdm(total=total, initial=n_done, desc="Model Responding", disable=silent) as bar,
     ):
 
         def hidden(self: tqdm[None], *args: object, **kwargs: object) -> None:

@@ -86,10 +86,10 @@ def build_facts(planned: FactsPlan) -> list[Written[BuiltEntry]]:
     config, given, todo = planned.config, planned.prompt, planned.todo
     writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
 
-    def each(done: Written[BuiltEntry]) -> None:
-        made = done.result
+    def each(result: Written[BuiltEntry]) -> None:
+        made = result.result
         counts = made and f"{len(made['facts'])} facts, {len(made['questions'])} questions"
-        notify(f"{done.unit}: {counts or 'failed'}")
+        notify(f"{result.unit}: {counts or 'failed'}")
 
     units = {one.id: steps.unit(given, one) for one in todo}
     written = writer.run_units(units, config, "movierecapsqa facts", each)
