@@ -245,7 +245,7 @@ class _Deadline(float):
     def __new__(cls, seconds: float) -> _Deadline:
         return super().__new__(cls, time.monotonic() + seconds)
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds, above 0; a timeout of httpcore's if there are none."""
         if (left := self - time.monotonic()) <= 0:
             raise httpcore.ReadTimeout
@@ -272,7 +272,7 @@ class _Network(httpcore.NetworkBackend):
         problem: Exception = httpcore.ConnectError("the host has no address")
         left = _addresses(host, port, until)
         while left:
-            seconds = until.left() / len(left)  # a dead address must not take them all
+            seconds = until.seconds_left() / len(left)  # a dead address must not take them all
             try:
                 stream = self._sockets.connect_tcp(
                     left.pop(0), port, seconds, local_address, socket_options
@@ -317,7 +317,7 @@ class _Stream(httpcore.NetworkStream):
     def _left(self, until: float | None) -> float:
         if isinstance(until, _Deadline):  # to a SOCKS proxy httpcore talks without a timeout
             self._until = until
-        return self._until.left()
+        return self._until.seconds_left()
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         found = self._stream.read(max_bytes, self._left(timeout))
@@ -357,7 +357,7 @@ def _addresses(host: str, port: int, until: _Deadline) -> list[str]:
 
     threading.Thread(target=look_up, daemon=True).start()
     try:
-        answer = found.get(timeout=until.left())
+        answer = found.get(timeout=until.seconds_left())
     except queue.Empty:
         raise httpcore.ConnectTimeout from None
     if isinstance(answer, Exception):

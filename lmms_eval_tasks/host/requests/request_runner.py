@@ -138,13 +138,15 @@ class RequestRunner:
         self._finish({place: (requests[place], ids[place]) for place in own}, replies)
         return replies
 
-    def _ask(self, call: _Call, left: Mapping[str, list[int]], indices: Sequence[int]) -> None:
+    def _ask(self, call: _Call, remaining: Mapping[str, list[int]], indices: Sequence[int]) -> None:
         """Ask the requests of each task that have no kept reply, and keep each reply."""
         if self._pace.in_flight:
-            self._ask_side_by_side(call, [place for places in left.values() for place in places])
+            self._ask_side_by_side(
+                call, [place for places in remaining.values() for place in places]
+            )
             return
         # Many classes take the first request's task, or what its media are, for a whole batch.
-        for task, places in _even(left, indices).items():
+        for task, places in _even(remaining, indices).items():
             if modality := context.current().plan.modality.get(task):
                 self._lm.modality = modality
             self._ask_in_portions(call, places)
@@ -334,18 +336,18 @@ def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
     return made
 
 
-def _even(left: Mapping[str, list[int]], indices: Sequence[int]) -> dict[str, list[int]]:
+def _even(remaining: Mapping[str, list[int]], indices: Sequence[int]) -> dict[str, list[int]]:
     """The requests that this process asks, by task: as many of each task as any other process.
 
     Some classes wait in every call for those of the other processes. A process with fewer requests
     asks its last one again.
     """
     if not indices:
-        return dict(left)
-    everyone = context.gathered({name: len(places) for name, places in left.items()})
+        return dict(remaining)
+    everyone = context.gathered({name: len(places) for name, places in remaining.items()})
     made = {}
     for name in dict.fromkeys(name for one in everyone for name in one):
-        places = left.get(name, [])
+        places = remaining.get(name, [])
         missing = max(one.get(name, 0) for one in everyone) - len(places)
         made[name] = [*places, *[(places or indices)[-1]] * missing]
     return made
