@@ -116,6 +116,7 @@ def summary(estimate: CostEstimate) -> str:
     rate, why = default_rate()
     took = f"{duration(estimate.calls / rate)} at {rate:g} calls a second ({why})"
     return (
-        f"{estimate.verdicts:,} verdicts, {estimate.calls:,} calls, about {estimate.judge_tokens:,} + "
+        f"{estimate.verdicts:,} verdicts, {estimate.calls:,} calls, "
+        f"about {estimate.judge_tokens:,} + "
         f"{estimate.reply_tokens:,} tokens, {price(estimate.cost)}, {took}"
     )

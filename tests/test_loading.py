@@ -125,7 +125,7 @@ def test_what_may_not_be_read(case: Case, user: Path, monkeypatch: pytest.Monkey
     def refuse(place: Path) -> None:
         raise PermissionError(13, "Permission denied", str(place))
 
-    monkeypatch.setattr(type(case.benchmark), "read", staticmethod(refuse))
+    monkeypatch.setattr(type(case.benchmark), "read_release", staticmethod(refuse))
     assert stopped(case.task) == f"{user / case.name}: Permission denied"
     assert "Permission denied" in case.benchmark.status(user).problem
 

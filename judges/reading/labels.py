@@ -68,7 +68,7 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
 
 
 def check_around(text: str, words: Sequence[str], label: str) -> None:
-    """Check that the text beside a label that is `label` holds no other one, nor takes it back.
+    """Check that the text beside a `label` holds no other one, nor takes it back.
 
     Raises:
         UnreadableError: it does.

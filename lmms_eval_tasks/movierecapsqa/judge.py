@@ -332,7 +332,7 @@ def judge_claims(context: SegmentContext, question: str, reply: str) -> ScoringS
 
 
 @dataclass(frozen=True)
-class _SkippedAsk(RereadRequest):
+class _SkippedRequest(RereadRequest):
     """A dimension of claims that are not known: nobody is asked, and that is booked."""
 
     claims: Verdict = field(kw_only=True)
@@ -349,11 +349,11 @@ class _SkippedAsk(RereadRequest):
 def _about_claims(
     context: SegmentContext, dimension: str, question: str, claims: Sequence[str], verdict: Verdict
 ) -> JudgeRequest:
-    """A dimension's request; where the claims were not `verdict` it is skipped, booked as missing."""
+    """A dimension's request; without a verdict on the claims it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
     fields = request_fields(context, dimension, question, claims)
     if not claims:
-        return _SkippedAsk(dimension, criterion, fields, rests_on="claims", claims=verdict)
+        return _SkippedRequest(dimension, criterion, fields, rests_on="claims", claims=verdict)
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
     return RereadRequest(
         dimension,

@@ -111,7 +111,7 @@ def test_the_line_tells_verdicts_failures_and_cost(capsys):
     bar.expect(100)
     for number in range(40):
         ledger.reply("j", JudgeReply("x", prompt_tokens=1), paid=number > 9, cost=0.04)
-        bar.given(failed=number < 3)
+        bar.count(failed=number < 3)
     bar.close()
     bar.close()  # nothing new to say
     said = capsys.readouterr().err
@@ -119,6 +119,6 @@ def test_the_line_tells_verdicts_failures_and_cost(capsys):
     assert "40 of 400 verdicts" in said
     assert "3 without a score, 10 replies from the cache, $1.60" in said
     silent = Progress(ledger, enabled=False)
-    silent.given(failed=0)
+    silent.count(failed=0)
     silent.close()
-    assert (silent.done, capsys.readouterr().err) == (1, "")
+    assert (silent.n_done, capsys.readouterr().err) == (1, "")

@@ -48,8 +48,8 @@ def test_a_run_and_its_estimate() -> None:
             return writer.run_units(units, config, "task", lambda one: seen.append(one.unit))
 
         good, lacks, ends = made(("a", "b"), ("a", "bad one"), ("c", "bad"))
-        assert (good.made, good.failures) == (["yes", "yes", "yes"], {})
-        assert lacks.made == ["yes", "yes"]
+        assert (good.result, good.failures) == (["yes", "yes", "yes"], {})
+        assert lacks.result == ["yes", "yes"]
         (why,) = lacks.failures.values()
         assert "an empty text" in why
         assert sorted(seen) == ["a b", "a bad one", "c bad"]

@@ -145,7 +145,7 @@ def _from_before(
     start: Fraction,
     decode: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
 ) -> Iterator[tuple[Fraction, T]]:
-    """As `frames`, of what `decode` decodes; sound is asked for only where there is some."""
+    """As `decode_frames`, of what `decode` decodes; sound is asked for only where there is some."""
     import av
 
     for jump in _JUMPS:

@@ -180,7 +180,7 @@ class _StandIn(Judge):
 
 
 def estimate(config: JudgeConfig, answers: Sequence[AnswerToRate]) -> list[str]:
-    """The work of rating `answers` in words, asking nobody: each model, all together, notes.
+    """The work of rating answers in words, asking nobody: each model, all together, notes.
 
     Every turn of a debate is put together as it is, between stand-ins. Without repairs and without
     what is in the cache already.

@@ -114,7 +114,8 @@ def _told(structure: Structure) -> str:
         "" if structure.key_shots else "; none fits 15 % of the frames: --shots N with more helps"
     )
     return (
-        f"{len(structure.picks)} frames, {len(structure.shots)} shots, {len(structure.keyframes)} keyframes, "
+        f"{len(structure.picks)} frames, {len(structure.shots)} shots, "
+        f"{len(structure.keyframes)} keyframes, "
         f"{len(structure.key_shots)} key shots of {inside} frames together{small}"
     )
 
