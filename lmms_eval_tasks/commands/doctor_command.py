@@ -44,7 +44,10 @@ def doctor_command(
             _show(console, one)
     counts = Counter(one.state for one in found)
     if as_json:
-        findings = [one._asdict() for one in found]
+        findings = [
+            {"state": one.state, "told": one.message, "mend": one.mend, "about": one.about}
+            for one in found
+        ]
         print(json.dumps({"ok": not counts["error"], "findings": findings}, indent=2))
     else:
         numbers = f"errors: {counts['error']}, warnings: {counts['warning']}, ok: {counts['ok']}"

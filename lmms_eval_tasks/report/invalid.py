@@ -20,7 +20,7 @@ MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
 class Lengths:
     """The replies of one task whose length is known, and of these the ones at the limit."""
 
-    n_known: int = 0
+    known: int = 0
     at_limit: int = 0
     limit: int = 0
 
@@ -32,7 +32,7 @@ class Lengths:
 
     def add(self, tokens: int, limit: int) -> None:
         """Count one."""
-        self.n_known += 1
+        self.known += 1
         self.at_limit += tokens >= limit
         self.limit = limit
 
@@ -119,8 +119,8 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
     """
     number, total = sum(item["status"] == "truncated" for item in items), len(items)
     why = "end in their reasoning"
-    if lengths and lengths.at_limit * total > number * lengths.n_known:
-        number, total = lengths.at_limit, lengths.n_known
+    if lengths and lengths.at_limit * total > number * lengths.known:
+        number, total = lengths.at_limit, lengths.known
         why = f"reach the limit of {lengths.limit} tokens"
     if not total or number <= MANY_CUT * total:
         return ""

@@ -141,8 +141,8 @@ def _headed(
             "(MAIA: 192 pairs and 24 questions a video; of 192 prompts on one clip vLLM 0.32 for "
             "CPUs cached 94.2%, and this formula says 94.2%), and a batch shares the weights: "
             f"{', '.join(sorted({str(one.batch) for one in row_recipes}, key=int))} requests. "
-            "Loading, vision towers and the engine's own work for each request are left out, and may be "
-            "most of what it then takes."
+            "Loading, vision towers and the engine's own work for each request are left out, and "
+            "may be most of what it then takes."
         )
 
 

@@ -353,9 +353,8 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
         return GenerationResult("A", TokenCounts(input_tokens=100 * number, output_tokens=1))
 
     def counted(known: dict[str, Any]) -> list[Any]:
-        monkeypatch.setattr(
-            delivery.DeliveredMedia, "as_dict", lambda seen: {"at": seen.at, **known}
-        )
+        given = lambda seen: {"at": seen.at, **known}  # noqa: E731
+        monkeypatch.setattr(delivery.DeliveredMedia, "as_dict", given)
         watch = delivery.Watch([], reads=True)
         watch.delivered = {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
         watching = contextlib.nullcontext(watch)
