@@ -253,14 +253,14 @@ class _SampledRequest(JudgeRequest):
 
     def answered(self, judge: Judge) -> Verdict:
         """Return the mean of samples (`drawn`)."""
-        return drawn(judge, self)
+        return sampled_verdict(judge, self)
 
     def stands(self, saved: Verdict) -> bool:  # noqa: ARG002
         """Not by itself: the rating before it has the mean's place among saved verdicts."""
         return False
 
 
-def drawn(judge: Judge, ask: _SampledRequest) -> Verdict:
+def sampled_verdict(judge: Judge, ask: _SampledRequest) -> Verdict:
     """The mean of an ask's samples at `TEMPERATURE`; a failure unless more than half have a score.
 
     The verdict that it follows (`first`) is not in the mean, but its usage counts here.

@@ -254,7 +254,9 @@ def known_replies(doc: Doc) -> KnownReplies | None:
     off = min(high, max(low, right + (step if up else -step)))
     wrong = off if off != right else right - 1
     said = (_rated(right, "right"), _rated(wrong, "wrong"))
-    return KnownReplies(name, *said, UNREADABLE, drawn=[_rated(one, "drawn") for one in RATINGS])
+    return KnownReplies(
+        name, *said, UNREADABLE, random_replies=[_rated(one, "drawn") for one in RATINGS]
+    )
 
 
 def _rated(rating: int, worth: str) -> str:

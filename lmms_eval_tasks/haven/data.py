@@ -193,7 +193,7 @@ def make_doc(row: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
     if task.kind == "grounding":
         units = [*range(1, 1 + n_shown)]  # its clips stay in order, and all of them are needed
     elif task.kind in MOST:
-        units = drawn(task.kind, n_shown, row, chosen.seed)
+        units = draw_numbers(task.kind, n_shown, row, chosen.seed)
     shots, limit = row["shots"], chosen.frames_per_shot
     pictured = units and not task.text
     pictures = [shown_frames(shots[n - 1], limit, task.kind) for n in units] if pictured else []
@@ -213,7 +213,9 @@ def make_doc(row: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
         "units": units,
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(every),
-        "sentences": drawn("grounding", n_sentences, row, chosen.seed) if of_grounding else [],
+        "sentences": draw_numbers("grounding", n_sentences, row, chosen.seed)
+        if of_grounding
+        else [],
         "layout": options.layout(task, chosen, by_shot=by_shot),
     }
     return cast(HavenDoc, made)
@@ -222,7 +224,7 @@ def make_doc(row: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
 AUTHORS_SEED = 42
 
 
-def drawn(kind: str, n: int, row: HavenRow, seed: int = 0) -> list[int]:
+def draw_numbers(kind: str, n: int, row: HavenRow, seed: int = 0) -> list[int]:
     """Some of 1 to n, as the authors' code draws and shows them: with `seed` 0 the very same.
 
     Python's generator is seeded for each video: for orders with 42 and the first 32 bits of the MD5

@@ -299,7 +299,7 @@ def known_replies(doc: HavenDoc) -> KnownReplies:
         raise TasksError(f"a doc of HAVEN lacks a field: {error!r}") from None
     # Any text is a summary; an empty reply is the only one that is none.
     unreadable = "" if doc["kind"] == "v2t" else UNREADABLE
-    return KnownReplies(name, right, drawn[0], unreadable, drawn=drawn)
+    return KnownReplies(name, right, drawn[0], unreadable, random_replies=drawn)
 
 
 def _said(doc: HavenDoc, draw: random.Random | None) -> str:

@@ -49,7 +49,7 @@ class KnownReplies(NamedTuple):
     right: str
     wrong: str
     unreadable: str
-    drawn: Sequence[str] = ()  # what a coin draws from
+    random_replies: Sequence[str] = ()  # what a coin draws from
     pool: str | None = None  # items of one pool are right together on some of the pools
 
 

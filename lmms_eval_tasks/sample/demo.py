@@ -177,7 +177,7 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
             for asked in (chat, simple):
-                found[fake_replies.fingerprint(asked)] = [known.right, *known.drawn]
+                found[fake_replies.fingerprint(asked)] = [known.right, *known.random_replies]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     return path
 

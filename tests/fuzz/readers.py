@@ -110,7 +110,7 @@ def _replies(task: Task, doc: Mapping[str, Any], number: int) -> Iterator[str]:
     yield task.example_reply(doc, number)
     with suppress(TasksError):
         known = fake_replies.known_replies(doc)
-        yield from (known.right, known.wrong, known.unreadable, *known.drawn)
+        yield from (known.right, known.wrong, known.unreadable, *known.random_replies)
 
 
 @cache

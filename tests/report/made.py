@@ -30,7 +30,7 @@ def right(task: Task, doc: Doc, number: int) -> str:
 def any_reply(task: Task, doc: Doc, number: int) -> str:
     """The key's replies in turn: some right, some wrong."""
     known = fake_replies.known_replies(doc)
-    replies = [known.right, *known.drawn]
+    replies = [known.right, *known.random_replies]
     return replies[number % len(replies)]
 
 

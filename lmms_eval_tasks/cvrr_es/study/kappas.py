@@ -69,8 +69,8 @@ def _interval(
         a, b = pair.rating or 0, pair.reference or 0
         sums[place[pair.video], number] += (1, a, b, (a - b) ** 2, a * a + b * b)
 
-    def statistic(drawn: Sequence[int]) -> float | None:
-        n, a, b, apart, squares = sums[drawn].sum(axis=0).T
+    def statistic(indices: Sequence[int]) -> float | None:
+        n, a, b, apart, squares = sums[indices].sum(axis=0).T
         expected = n * squares - 2 * a * b  # 0: nobody rated, or both gave one and the same label
         made = ((expected - n * apart) / np.where(expected, expected, np.nan)).tolist()
         return of_kappas([None if math.isnan(value) else value for value in made])

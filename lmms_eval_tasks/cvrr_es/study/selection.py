@@ -61,10 +61,10 @@ def strata(
     loads = [Counter[str]() for _ in range(max(1, min(FOLDS, len(of_video))))]
     found: dict[AnswerKey, Stratum] = {}
 
-    def drawn(place: QuestionPlace) -> bytes:
+    def draw_key(place: QuestionPlace) -> bytes:
         return hashlib.sha256(f"0\0video\0{place.video}".encode()).digest()
 
-    for place in sorted(of_video, key=drawn):
+    for place in sorted(of_video, key=draw_key):
         dimension, own = place.dimension, of_video[place]
         fold = min(range(len(loads)), key=lambda i: (loads[i][dimension], loads[i].total(), i))
         loads[fold][dimension] += len(own)
