@@ -242,7 +242,7 @@ def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
     """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
     if judge_task.rule is None:
         return
-    choices = {choice.stratum: choice for choice in judge_task.chosen.values()}.values()
+    choices = {choice.stratum: choice for choice in judge_task.choices.values()}.values()
     if often := sum(not choice.judges for choice in choices):
         yield (
             f"no judge passed in {often} of {len(choices)} choices (one for each fold and "
@@ -276,6 +276,6 @@ def _of_judges(data: CvrrData) -> dict[str, object]:
                     "fell_back": not judges,
                     "kappa": dict(kappa),
                 }
-                for (fold, dimension), judges, kappa in rated.chosen.values()
+                for (fold, dimension), judges, kappa in rated.choices.values()
             }
     return {name: own for name, own in told.items() if own}

@@ -186,21 +186,23 @@ def row(record: Record, digest: str) -> HavenRow:
     return cast(HavenRow, made)
 
 
-def make_doc(row: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
+def make_doc(row: HavenRow, task: Variant, haven_options: HavenOptions) -> HavenDoc:
     """A task's doc of a video's row."""
-    n_shown = len(row["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
+    n_shown = len(
+        row["document" if options.layout(task, haven_options) == OF_SENTENCES else "shots"]
+    )
     units: list[int] = []
     if task.kind == "grounding":
         units = [*range(1, 1 + n_shown)]  # its clips stay in order, and all of them are needed
     elif task.kind in MOST:
-        units = draw_numbers(task.kind, n_shown, row, chosen.seed)
-    shots, limit = row["shots"], chosen.frames_per_shot
+        units = draw_numbers(task.kind, n_shown, row, haven_options.seed)
+    shots, limit = row["shots"], haven_options.frames_per_shot
     pictured = units and not task.text
     pictures = [shown_frames(shots[n - 1], limit, task.kind) for n in units] if pictured else []
     every = [*range(1, len(row["picks"]) + 1)]
     by_shot = [number for own in shots for number in own] == every
     n_sentences = len(row["summary"])  # shotless ones may be asked about too
-    tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
+    tagged = haven_options.reference == "tagged" and (task.kind == "v2vt" or task.text)
     of_grounding = task.kind == "grounding"
     made = {
         **row,
@@ -213,10 +215,10 @@ def make_doc(row: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
         "units": units,
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(every),
-        "sentences": draw_numbers("grounding", n_sentences, row, chosen.seed)
+        "sentences": draw_numbers("grounding", n_sentences, row, haven_options.seed)
         if of_grounding
         else [],
-        "layout": options.layout(task, chosen, by_shot=by_shot),
+        "layout": options.layout(task, haven_options, by_shot=by_shot),
     }
     return cast(HavenDoc, made)
 

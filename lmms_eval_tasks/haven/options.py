@@ -138,13 +138,13 @@ class HavenOptions(BaseModel):
 OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
 
 
-def layout(task: Variant, chosen: HavenOptions, *, by_shot: bool = True) -> str:
+def layout(task: Variant, options: HavenOptions, *, by_shot: bool = True) -> str:
     """The name of what a request holds, and in which order (inputs.py).
 
     Args:
         by_shot: whether each of the video's frames is of a shot.
     """
-    if task.name == "haven_temporal_text" and chosen.temporal_text == "sentences":
+    if task.name == "haven_temporal_text" and options.temporal_text == "sentences":
         return OF_SENTENCES
     if task.name == "haven_v2vt" and not by_shot:
         return "v2vt_frames"

@@ -161,10 +161,10 @@ def complaints(release: MovieRelease, names: Sequence[str]) -> list[str]:  # noq
     return empty + without_own(release, options())
 
 
-def without_own(release: MovieRelease, chosen: JudgeOptions) -> list[str]:
+def without_own(release: MovieRelease, options: JudgeOptions) -> list[str]:
     """The complaint about questions without facts of their own, which `facts=aligned` needs."""
     lacking = [s.question_id(q) for s, q in release.questions() if q.aligned is None]
-    if chosen.facts == ALL or not lacking:
+    if options.facts == ALL or not lacking:
         return []
     return [
         f"{MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "

@@ -65,19 +65,19 @@ def check_tasks(tasks: Sequence[str]) -> None:
         known[benchmark.name] = CheckedData(loaded[benchmark.name], names)
 
 
-def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+def check_extras(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
     """Stop before a run that lacks packages of its numbers, or of the page it is to write."""
     if settings.value(settings.REPORT):
         extras.require("report", settings.REPORT.option)
-    for benchmark, names in chosen:
+    for benchmark, names in tasks_by_benchmark:
         for name in names:
             extras.require(benchmark.tasks[name].extra, name)
 
 
-def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+def check_frames(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
     """Stop before a run whose `--frames` names a video that no task has."""
     framed = {name for name, _ in settings.value(settings.FRAMES) if name}
-    for benchmark, names in chosen if framed else ():
+    for benchmark, names in tasks_by_benchmark if framed else ():
         loaded = benchmark.load(names, videos=False)
         framed -= {str(one.get("video")) for name in names for one in benchmark.docs(loaded, name)}
     if framed:
