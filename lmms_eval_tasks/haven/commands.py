@@ -89,7 +89,7 @@ def picture_command(
     if found is None:
         some = ", ".join(record.id for record in records[:5])
         raise DataError(f"{folder}: has no video {video} that can be used; it has {some}")
-    write_text(out, picture.html(found, picture.taken(found)))
+    write_text(out, picture.html(found, picture.data_uris(found)))
     print(f"{out}: {found.id}, {len(found.picks)} frames, {len(found.shots)} shots")
 
 

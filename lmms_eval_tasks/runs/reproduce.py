@@ -110,8 +110,8 @@ def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -
         yield f"# no recipe of {name}: {why}"
 
 
-def _told(recipe: RowRecipe, taken: Cost) -> list[str]:
-    return [str(taken), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
+def _told(recipe: RowRecipe, cost: Cost) -> list[str]:
+    return [str(cost), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
 
 
 def _command(recipe: RowRecipe) -> str:

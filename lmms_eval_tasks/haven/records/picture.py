@@ -36,7 +36,7 @@ def html(record: Record, images: Mapping[int, str]) -> str:
     )
 
 
-def taken(record: Record) -> dict[int, str]:
+def data_uris(record: Record) -> dict[int, str]:
     """Data URIs of its sampled frames by number, from 1; none if its video is not there.
 
     Raises:
