@@ -96,8 +96,10 @@ def unit(
     clips, frame_ids = made["clips"], [frame["frame_id"] for frame in made["frames"]]
     lacking: list[tuple[dict[str, Any], str, Want[Description]]] = []
 
-    def described(step: Step[Description], held: dict[str, Any], name: str, n: int) -> None:
-        numbers = [1 + frame_ids.index(one) for one in held.get("frames", [held.get("frame_id")])]
+    def described(step: Step[Description], subject: dict[str, Any], name: str, n: int) -> None:
+        numbers = [
+            1 + frame_ids.index(one) for one in subject.get("frames", [subject.get("frame_id")])
+        ]
         want: Want[Description] = Want(
             f"{step.name} {n}",
             step.criterion(prompt),
@@ -106,7 +108,7 @@ def unit(
             images=lambda: {step.shows[0]: images(numbers)},
             pictures=len(numbers),
         )
-        lacking.append((held, name, want))
+        lacking.append((subject, name, want))
 
     for n, frame in enumerate(made["frames"], 1):
         described(FRAME, frame, "description", n)
