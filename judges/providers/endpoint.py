@@ -152,30 +152,30 @@ class Endpoint:
             notify(f"the judge {self.label} {line}")
 
 
-def room(wanted: int, others: int) -> int:
+def room(concurrency: int, others: int) -> int:
     """Requests that may be in flight to one endpoint beside `others` with as many: each takes a
-    file descriptor. Fewer than `wanted` are said.
+    file descriptor. Fewer than `concurrency` are said.
     """
-    taken = OTHER_FILES + wanted * others
-    allowed = _allow_files(taken + wanted)
-    if (free := max(1, allowed - taken)) < wanted:
+    taken = OTHER_FILES + concurrency * others
+    allowed = _allow_files(taken + concurrency)
+    if (free := max(1, allowed - taken)) < concurrency:
         notify(
-            f"{free} requests in flight, not {wanted}: a process may open {allowed:,} files here "
+            f"{free} requests in flight, not {concurrency}: a process may open {allowed:,} files here "
             "(ulimit -n)"
         )
-    return min(free, wanted)
+    return min(free, concurrency)
 
 
-def _allow_files(wanted: int) -> int:
-    """Return how many files this process may open, its limit raised to `wanted` if it may be."""
+def _allow_files(n_files: int) -> int:
+    """Return how many files this process may open, its limit raised to `n_files` if it may be."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit
-        return wanted
+        return n_files
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < n_files:
+        most = n_files if hard == resource.RLIM_INFINITY else min(n_files, hard)
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return n_files if soft == resource.RLIM_INFINITY else soft

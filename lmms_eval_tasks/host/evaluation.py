@@ -119,12 +119,12 @@ def _of_all() -> Iterator[None]:
     raise raised
 
 
-def _score_side_by_side(arguments: Arguments, wanted: int, signature: inspect.Signature) -> None:
-    """Have lmms-eval score `wanted` replies at a time, unless the user chose a number."""
+def _score_side_by_side(arguments: Arguments, n_replies: int, signature: inspect.Signature) -> None:
+    """Have lmms-eval score `n_replies` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
         notify(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
     elif arguments.get(_THREADS, HOST_THREADS) == HOST_THREADS:
-        arguments[_THREADS] = max(HOST_THREADS, wanted)
+        arguments[_THREADS] = max(HOST_THREADS, n_replies)
 
 
 @contextmanager

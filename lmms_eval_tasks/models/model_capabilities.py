@@ -103,8 +103,8 @@ class MediaSupport(Strict):
         """Whether it is a class of this package, which whoever names it knows."""
         return self.evidence[0].file.startswith("lmms_eval_tasks/")
 
-    def frames(self, wanted: int) -> str:
-        """What to pass so that a video of `wanted` frames arrives whole, in words."""
+    def frames(self, n_frames: int) -> str:
+        """What to pass so that a video of `n_frames` frames arrives whole, in words."""
         if self.broken:
             return f"broken: {self.broken}"
         if not self.video:
@@ -116,9 +116,9 @@ class MediaSupport(Strict):
             return f"cannot be set: {by}"
         told = self.sampling or (self.rate if self.fewer == "by rate" else "")
         told = "".join(f",{k}={v}" for k, v in self.whole.items()) or (told and f", {told}")
-        if self.takes(wanted) and not self.rate:
+        if self.takes(n_frames) and not self.rate:
             return f"as it is ({self.frames_argument}={self.frames_default}){told}"
-        return f"{self.frames_argument}={wanted}{told}"
+        return f"{self.frames_argument}={n_frames}{told}"
 
     def sizes(self) -> str:
         """The arguments that decide on the size of frames and pictures, in words; or what does."""
@@ -126,10 +126,10 @@ class MediaSupport(Strict):
         shown = ", ".join(name if value is None else f"{name}={value}" for name, value in given)
         return f"{shown} ({self.pixels})" if shown and self.pixels else shown or self.pixels
 
-    def takes(self, wanted: int) -> bool:
-        """Whether as many frames as a video of `wanted` has are the default, or no more come."""
+    def takes(self, n_frames: int) -> bool:
+        """Whether as many frames as a video of `n_frames` has are the default, or no more come."""
         default = self.frames_default or 0
-        return default == wanted or (self.fewer == "all" and default > wanted)
+        return default == n_frames or (self.fewer == "all" and default > n_frames)
 
 
 class Class(Strict):

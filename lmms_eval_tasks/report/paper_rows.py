@@ -172,9 +172,9 @@ def _own(
     return OurCell(cell, value, is_same, tasks, side.is_valid(tasks))
 
 
-def _apart(wanted: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:
+def _apart(numbers: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:
     """The task, or else the metric, that tells a run's line from its other lines."""
-    own = [one for one in wanted if isinstance(one, OurNumber)]
+    own = [one for one in numbers if isinstance(one, OurNumber)]
     every = [one for line in others for one in line if isinstance(one, OurNumber)]
     for field in ("task", "metric"):
         names, known = ({getattr(one, field) for one in some} for some in (own, every))
