@@ -133,7 +133,7 @@ def keep(benchmark: str, fingerprint: str, check: Mapping[str, Json]) -> None:
 
     A file that cannot be written is told, and no more.
     """
-    file, before = file_of(benchmark, fingerprint), kept(benchmark, fingerprint) or {}
+    file, before = file_of(benchmark, fingerprint), saved_check(benchmark, fingerprint) or {}
     if _count(before) > _count(check):
         notify(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
         return
@@ -149,7 +149,7 @@ def _count(check: Mapping[str, Json]) -> int:
     return max((one["answers"] for one in check.get("verdicts", {}).values()), default=0)
 
 
-def kept(benchmark: str, fingerprint: str) -> JsonObject | None:
+def saved_check(benchmark: str, fingerprint: str) -> JsonObject | None:
     """The check of a judge with its prompt, if one was made and can be read."""
     try:
         found: Json = json.loads(file_of(benchmark, fingerprint).read_text(encoding="utf-8"))
@@ -171,7 +171,7 @@ def record(
     """
     if config.provider in (NONE, REPLAY):
         return None
-    if (found := kept(benchmark, fingerprint)) is not None:
+    if (found := saved_check(benchmark, fingerprint)) is not None:
         return found
     return (
         None

@@ -120,13 +120,13 @@ def once(make: Made) -> Made:
     """`make`, called once in a run for its arguments: each item asks for what prompts make."""
 
     @functools.wraps(make)
-    def kept(*args: Any, **named: Any) -> Any:
+    def cached(*args: Any, **named: Any) -> Any:
         made, key = context.current().instance_of(_Made), (make, args, *sorted(named.items()))
         if key not in made:
             made[key] = make(*args, **named)
         return made[key]
 
-    return cast(Made, kept)
+    return cast(Made, cached)
 
 
 def file(

@@ -68,7 +68,7 @@ def evaluated(
             _score_side_by_side(given, wanted, inspect.signature(evaluate))
         stack.enter_context(_named_scoring())
         stack.enter_context(endpoints.right_media())
-        known = stack.enter_context(replies.kept(given, tasks))
+        known = stack.enter_context(replies.run_requests(given, tasks))
         results: Results | None = evaluate(*bound.args, **bound.kwargs)
         if results is not None:  # on rank 0, which has all items
             finish.score_together(results, tasks)

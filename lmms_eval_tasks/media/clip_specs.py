@@ -77,7 +77,7 @@ def make_clip_file(source: str | Path, recipe: MediaSpec) -> ClipFile:
         MediaError: the source cannot be read or the result cannot be written; names the source.
     """
     work = (__name__, "write_clip")
-    entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
+    entry = cache.cached_files(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
     facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))
     return ClipFile(made, entry.source, recipe.name, *facts)

@@ -90,7 +90,7 @@ def load_frames(source: str | Path, indices: Sequence[int], size: int) -> FrameA
     if not asked or asked[0] < 0 or any(b <= a for a, b in pairwise(asked)) or size < 1:
         raise ValueError("expected ascending indices of frames from 0, and a size of 1 or more")
     name, work = f"frames-{len(asked)}-{size}", (__name__, "write_frames")
-    entry = cache.kept(source, name, _VERSION, work, indices=asked, size=size)
+    entry = cache.cached_files(source, name, _VERSION, work, indices=asked, size=size)
     return FrameArchive(path=entry.paths[".zip"], source=entry.source, indices=asked, **entry.facts)
 
 

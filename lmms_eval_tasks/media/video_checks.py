@@ -131,7 +131,7 @@ def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
     work = (__name__, "facts")
     how: dict[str, Any] = {"time_limit": _TIME_LIMIT, "identity": identity}
     try:
-        kept = cache.kept(file, "probe", _VERSION, work, folder="probes", **how)
+        kept = cache.cached_files(file, "probe", _VERSION, work, folder="probes", **how)
     except MediaError as error:
         return str(error)
     return VideoInfo(**kept.facts)

@@ -67,10 +67,10 @@ class _AllAsked(Exception):  # noqa: N818 - no error
     """A scoring has asked all that it may ask."""
 
 
-def asks(task: Task, kept: Item, reply: str) -> list[JudgeRequest]:
+def asks(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]:
     """The requests to the judge about one reply."""
     found: list[JudgeRequest] = []
-    run_scoring(task.score(kept, reply), _stand_ins(found))
+    run_scoring(task.score(log_item, reply), _stand_ins(found))
     return found
 
 

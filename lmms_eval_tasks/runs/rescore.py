@@ -45,26 +45,26 @@ class Changes(NamedTuple):
     equal: int  # numbers that are the same to the last digit
     changed: Mapping[str, tuple[Json, Json]]  # name -> saved and now; None saved of a new number
     new: int = 0  # verdicts that were asked for
-    kept: int = 0  # verdicts that were saved
+    n_kept: int = 0  # verdicts that were saved
 
     @classmethod
     def between(
-        cls, saved: Mapping[str, Json], now: Mapping[str, Json], new: int = 0, kept: int = 0
+        cls, saved: Mapping[str, Json], now: Mapping[str, Json], new: int = 0, n_kept: int = 0
     ) -> Changes | None:
         """Compare the numbers of a results file with those of today; None if none is in both."""
         shared = [n for n in now if n in saved and (saved[n], now[n]) != (None, None)]
         changed = {n: (saved[n], now[n]) for n in shared if saved[n] != now[n]}
-        return cls(len(shared) - len(changed), changed, new, kept) if shared else None
+        return cls(len(shared) - len(changed), changed, new, n_kept) if shared else None
 
     def line(self, *, judged: bool) -> str:
         """Return the line for a reader; `judged` if a judge was named."""
         changed = {n: v for n, v in self.changed.items() if judged or v[0] is not None}
-        total, kept = self.equal + len(changed), self.new + self.kept
+        total, kept = self.equal + len(changed), self.new + self.n_kept
         listed = [f"{n} {_text(a)} to {_text(b)}" for n, (a, b) in [*changed.items()][:SHOWN]]
         more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
         what = f"{', '.join(listed)}{more}"
         if judged:
-            verdicts = f"{self.new:,} verdicts new, {self.kept:,} kept; " if kept else ""
+            verdicts = f"{self.new:,} verdicts new, {self.n_kept:,} kept; " if kept else ""
             told = f"{verdicts}{len(changed)} of {total} numbers changed"
             return f"{told}: {what}" if changed else told
         told = f"{self.equal} of {total} numbers equal the saved ones"

@@ -19,17 +19,17 @@ from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
-def scored(task: Task, kept: Item, reply: str, answer: GetVerdicts) -> JsonObject:
+def scored(task: Task, log_item: Item, reply: str, answer: GetVerdicts) -> JsonObject:
     """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
     try:
-        made = run_scoring(task.score(kept, reply), answer)
+        made = run_scoring(task.score(log_item, reply), answer)
     except Exception:
-        notify(f"scoring {kept['id']} failed; kept as status error")
+        notify(f"scoring {log_item['id']} failed; kept as status error")
         traceback.print_exc()
         made = {**task.failed_item, "status": "error"}
     if task.judgements and reply_text.reply_status(reply) == "refused":
         made["refused"] = True  # judged like any answer; the numbers are given without it too
-    return {**kept, **made, "reply": reply}
+    return {**log_item, **made, "reply": reply}
 
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdicts]) -> Items:

@@ -141,7 +141,7 @@ def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert told_of({"checked": check}) == [check["line"]]
     assert [told_of(one) for one in ({}, {"checked": None})] == [[], []]
     # Of another benchmark or prompt, and of a file that nobody can read, nothing is known.
-    assert checks.kept("haven", "s") is checks.kept("maia", "t") is None
+    assert checks.saved_check("haven", "s") is checks.saved_check("maia", "t") is None
     for text in ("{", "[]", "{}", '{"line": 1}'):
         checks.file_of("maia", "s").write_text(text, encoding="utf-8")
         assert checks.record("maia", local, "s", "my m.yml") == unchecked

@@ -28,7 +28,7 @@ from lmms_eval_tasks.utils import interrupts
 
 
 @contextmanager
-def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
+def run_requests(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
     """Context manager within which lmms-eval's models in a `run` are asked by our RequestRunner.
 
     Args:
@@ -64,18 +64,20 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
 
     evaluator.evaluate = through_us
     try:
-        with interrupts.at_interrupt(lambda: ", ".join(one.kept.summary() for one in asked)):
+        with interrupts.at_interrupt(
+            lambda: ", ".join(one.kept_replies.summary() for one in asked)
+        ):
             yield known
     except (RequestsFailedError, interrupts.InterruptedRunError):  # which is told
         raise
     except BaseException:  # while replies come, or are scored
         for one in asked:
-            notify(one.kept.message())
+            notify(one.kept_replies.message())
         raise
     else:
         for one in asked:
-            one.kept.finish()
+            one.kept_replies.finish()
     finally:
         for one in asked:
-            one.kept.close()
+            one.kept_replies.close()
         evaluator.evaluate = evaluate

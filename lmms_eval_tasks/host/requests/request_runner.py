@@ -93,7 +93,7 @@ class RequestRunner:
         # Not the model's own rank, which lmms-eval sets later.
         self._rank = int(os.environ.get("RANK", "0"))
         mended = [one.text for one in facts.conditions if one.kind == Kind.MENDED]
-        self.kept = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
+        self.kept_replies = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
 
     def _generate(self, requests: list[ModelRequest]) -> list[Reply]:
         """The class's replies; "" for None, which some classes return for an empty reply."""
@@ -114,7 +114,7 @@ class RequestRunner:
         keys = _each_once({place: key for place, (_, key) in known.items()})
         left: dict[str, list[int]] = {}
         for place in own:
-            if (before := self.kept.replies.get(keys[place])) is None:
+            if (before := self.kept_replies.replies.get(keys[place])) is None:
                 left.setdefault(requests[place].task_name, []).append(place)
             else:
                 replies[place] = with_counts(before["reply"], before.get("tokens"))
@@ -223,13 +223,13 @@ class RequestRunner:
         call.replies[place] = reply
         if why is None and text is not None:
             tokens = counts.output_tokens if counts is not None else None
-            self.kept.add(request.task_name, call.keys[place], text, told, tokens)
+            self.kept_replies.add(request.task_name, call.keys[place], text, told, tokens)
 
     def _check_failures(self, call: _Call) -> None:
         if self._stopped_by:
             raise RequestsFailedError(
                 f"{self._failed_in_a_row} requests in a row failed, {call.replies.count(None)} are "
-                f"left; the last: {self._stopped_by}. {self.kept.message()} (--model-stop-after 0 "
+                f"left; the last: {self._stopped_by}. {self.kept_replies.message()} (--model-stop-after 0 "
                 "goes on whatever fails)"
             )
 
