@@ -306,13 +306,13 @@ class _Network(httpcore.NetworkBackend):
 class _Stream(httpcore.NetworkStream):
     """A connection whose every wait takes what its attempt has left.
 
-    `heard`: whether anything came since the last bytes were sent. A reply without that was sent for
+    `has_data`: whether anything came since the last bytes were sent. A reply without that was sent for
     the request before, which httpcore would take for the next one's.
     """
 
     def __init__(self, stream: httpcore.NetworkStream, network: _Network, until: _Deadline) -> None:
         self._stream, self._network, self._until = stream, network, until
-        self.heard = False
+        self.has_data = False
 
     def _left(self, until: float | None) -> float:
         if isinstance(until, _Deadline):  # to a SOCKS proxy httpcore talks without a timeout
@@ -321,11 +321,11 @@ class _Stream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         found = self._stream.read(max_bytes, self._left(timeout))
-        self.heard = True
+        self.has_data = True
         return found
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self.heard = False
+        self.has_data = False
         for start in range(0, len(buffer), _PIECE):
             self._stream.write(buffer[start : start + _PIECE], self._left(timeout))
 

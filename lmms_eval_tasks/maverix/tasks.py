@@ -441,7 +441,7 @@ def _sound(names: Sequence[str]) -> dict[str, str]:
 
 def _heard(task: str) -> tuple[str, str | None]:
     """The state of a task's sound in the running model, and why it is not delivered or None."""
-    return model_capabilities.heard(context.current().model, TASKS[task].mode.picture)
+    return model_capabilities.sound_state(context.current().model, TASKS[task].mode.picture)
 
 
 BENCHMARK = Maverix()

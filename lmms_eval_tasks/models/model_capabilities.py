@@ -222,7 +222,7 @@ def of_another_host() -> str:
     return "" if installed == expected else line
 
 
-def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
+def sound_state(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
     """Whether sound reaches a model: its state, and the sentence that a result must carry.
 
     Returns:
@@ -252,7 +252,10 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
 
 def hears(model: RunModel | None) -> dict[str, str]:
     """The states of sound alone (`a`) and beside the picture (`av`) for a model."""
-    return {"a": heard(model, with_picture=False)[0], "av": heard(model, with_picture=True)[0]}
+    return {
+        "a": sound_state(model, with_picture=False)[0],
+        "av": sound_state(model, with_picture=True)[0],
+    }
 
 
 def sound_form(model: RunModel | None) -> str:

@@ -74,7 +74,7 @@ def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
     for path in media:
         for second, colours in read_colours(path):
             found[round(second / _STEP)].colours = colours
-        for second, hertz in heard(path):
+        for second, hertz in read_pitches(path):
             found[round(second / _STEP)].hertz = hertz
     for *times, word in _CUE.findall(text):
         start, end = (60 * int(times[n]) + float(times[n + 1]) for n in (0, 2))
@@ -98,7 +98,7 @@ def read_colours(path: Path) -> list[tuple[float, tuple[str, str]]]:
 
 
 @functools.lru_cache(maxsize=256)
-def heard(path: Path) -> list[tuple[float, float | None]]:
+def read_pitches(path: Path) -> list[tuple[float, float | None]]:
     """Time and pitch of every tenth of a second of a file that has sound."""
     import av
     import numpy as np

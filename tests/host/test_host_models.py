@@ -175,7 +175,9 @@ def test_a_run_says_whether_the_sound_arrived(interface: Any, runs: dict[str, Ho
     assert section["sound"] == {"maverix_a": alone, "maverix_av": both}
     for mode, status in {"a": alone, "av": both, "v": "", "s": "", "vs": ""}.items():
         assert [item["sound"] for item in run.items(f"maverix_{mode}")] == [status] * N_DOCS
-    _, warning = model_capabilities.heard(context.RunModel("openai", interface), with_picture=True)
+    _, warning = model_capabilities.sound_state(
+        context.RunModel("openai", interface), with_picture=True
+    )
     assert (warning is None) == (both == "delivered")
     if warning is not None:
         assert warning in limits_of(section)

@@ -123,7 +123,7 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
         with context.begun(context.RunModel(name, "chat")):
             (message,) = messages_of(tasks.choice_prompt(doc))
             assert (
-                model_capabilities.heard(context.current().model, with_picture=True)[0]
+                model_capabilities.sound_state(context.current().model, with_picture=True)[0]
                 == "delivered"
             )
         forms[name] = [part.get("url", "") for part in message["content"]]
