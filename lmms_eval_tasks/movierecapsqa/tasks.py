@@ -193,7 +193,7 @@ class MovieRecapsQA(Benchmark):
         """One with room for its replies."""
         return judging.with_room(super().configure_judge(judge))
 
-    def notes(self, asked: Mapping[str, Items]) -> list[str]:
+    def notes(self, items_by_task: Mapping[str, Items]) -> list[str]:
         """Lines for sources whose conditions were not asked the same questions.
 
         Table 5's differences are then between other questions, as where clips are missing.
@@ -201,7 +201,9 @@ class MovieRecapsQA(Benchmark):
         notes = []
         for source, title in data.SOURCES.items():
             tasks = {one.title: data.task_name(source, at) for at, one in data.CONDITIONS.items()}
-            own = {name: asked[task] for name, task in tasks.items() if task in asked}
+            own = {
+                name: items_by_task[task] for name, task in tasks.items() if task in items_by_task
+            }
             if counts := aggregate.unlike(own):
                 notes.append(
                     f"{title}: the conditions were not asked the same questions ({counts}): their "
