@@ -120,10 +120,10 @@ def once(make: Made) -> Made:
     """`make`, called once in a run for its arguments: each item asks for what prompts make."""
 
     @functools.wraps(make)
-    def cached(*args: Any, **named: Any) -> Any:
-        made, key = context.current().instance_of(_Made), (make, args, *sorted(named.items()))
+    def cached(*args: Any, **kwargs: Any) -> Any:
+        made, key = context.current().instance_of(_Made), (make, args, *sorted(kwargs.items()))
         if key not in made:
-            made[key] = make(*args, **named)
+            made[key] = make(*args, **kwargs)
         return made[key]
 
     return cast(Made, cached)

@@ -103,10 +103,12 @@ def ranked(
     names = [name for name in dict.fromkeys(rows) if any(p["name"] == name for p in points)]
     labels = list(dict.fromkeys(point["side"] for point in points if point["side"]))
 
-    def panel(title: str, width: int, named: bool) -> altair.LayerChart:
+    def panel(title: str, width: int, show_names: bool) -> altair.LayerChart:
         import altair as alt
 
-        axis = alt.Axis(labelPadding=9, grid=True) if named else alt.Axis(labels=False, grid=True)
+        axis = (
+            alt.Axis(labelPadding=9, grid=True) if show_names else alt.Axis(labels=False, grid=True)
+        )
         y = alt.Y("name:N", title=None, sort=names, axis=axis, scale=alt.Scale(domain=names))
         x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=3), scale=alt.Scale(zero=False))
         scale = alt.Scale(
@@ -133,7 +135,7 @@ def ranked(
         side_by_side = min(3, len(panels)) if width >= WIDE else 1
         each = width // side_by_side - 20
         made = [
-            panel(title, each, named=place % side_by_side == 0)
+            panel(title, each, show_names=place % side_by_side == 0)
             for place, title in enumerate(panels)
         ]
         return alt.concat(*made, columns=side_by_side)
