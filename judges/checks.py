@@ -128,7 +128,7 @@ def file_of(benchmark: str, fingerprint: str) -> Path:
     return folder / "checks" / f"{benchmark}-{fingerprint}.json"
 
 
-def keep(benchmark: str, fingerprint: str, check: Mapping[str, Json]) -> None:
+def save_check(benchmark: str, fingerprint: str, check: Mapping[str, Json]) -> None:
     """Write a check for later runs, unless a kept one is of more answers.
 
     A file that cannot be written is told, and no more.

@@ -203,7 +203,7 @@ def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
             f"the judge did not reply about {lost} answers, so this check is not kept: try again"
         )
     else:
-        checks.keep(benchmark, check["setup"], check)
+        checks.save_check(benchmark, check["setup"], check)
 
 
 def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:

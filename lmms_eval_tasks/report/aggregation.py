@@ -13,7 +13,7 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
-Asked = tuple[Task, Item]  # an item, and the task that it is of
+TaskItem = tuple[Task, Item]  # an item, and the task that it is of
 
 
 def count_failed(items: Items) -> int:
@@ -66,10 +66,12 @@ class Quantity:
     row: str  # task, group, or category of a task
     metric: str
     tasks: Collection[str]  # whose items it is of
-    compute: Callable[[Sequence[Asked]], Json]  # of items that it takes; None where there is none
-    takes: Callable[[Asked], bool]
+    compute: Callable[
+        [Sequence[TaskItem]], Json
+    ]  # of items that it takes; None where there is none
+    takes: Callable[[TaskItem], bool]
     is_share: bool  # lies in 0..1
-    units: Callable[[Sequence[Asked]], Units] | None = None  # as Metric.per_unit
+    units: Callable[[Sequence[TaskItem]], Units] | None = None  # as Metric.per_unit
     has_interval: bool = True  # in the results
 
     @property
@@ -82,7 +84,7 @@ class Quantity:
         """Return the same number of some of its items."""
         return replace(self, takes=lambda one: self.takes(one) and takes(one[1]))
 
-    def interval(self, task_items: Iterable[Asked]) -> stats.Interval | None:
+    def interval(self, task_items: Iterable[TaskItem]) -> stats.Interval | None:
         """Return the 95 % interval of the items that it takes; None of no value, or of a count.
 
         Of a mean it is the clustered t of its units, else a delete-one-cluster jackknife.
@@ -103,14 +105,14 @@ class Quantity:
 def of_task(task: Task, metric: Metric) -> Quantity:
     """Return a task's metric as a quantity."""
 
-    def items(task_items: Sequence[Asked]) -> list[Item]:
+    def items(task_items: Sequence[TaskItem]) -> list[Item]:
         return [item for _, item in task_items]
 
     @aggregate.never_raises(metric.name)
-    def compute(task_items: Sequence[Asked]) -> Json:
+    def compute(task_items: Sequence[TaskItem]) -> Json:
         return metric.compute(items(task_items))
 
-    def takes(task_item: Asked) -> bool:
+    def takes(task_item: TaskItem) -> bool:
         return task_item[0] is task and (metric.include is None or metric.include(task_item[1]))
 
     units = metric.per_unit
@@ -129,16 +131,16 @@ def of_task(task: Task, metric: Metric) -> Quantity:
 def of_join(join: JointMetric, name: str) -> Quantity:
     """Return a number of a join as a quantity."""
 
-    def sides(task_items: Sequence[Asked]) -> dict[str, list[Item]]:
+    def sides(task_items: Sequence[TaskItem]) -> dict[str, list[Item]]:
         found: dict[str, list[Item]] = {}
         for task, item in task_items:
             found.setdefault(task.name, []).append(item)
         return found
 
-    def compute(task_items: Sequence[Asked]) -> Json:
+    def compute(task_items: Sequence[TaskItem]) -> Json:
         return joined(join, sides(task_items)).get(name)
 
-    def units(task_items: Sequence[Asked]) -> Units:
+    def units(task_items: Sequence[TaskItem]) -> Units:
         found = sides(task_items)
         return {} if data_of(found) else join.per_unit[name](found)
 
@@ -154,13 +156,15 @@ def of_join(join: JointMetric, name: str) -> Quantity:
     )
 
 
-def cluster(task_item: Asked) -> str:
+def cluster(task_item: TaskItem) -> str:
     """The value by which an item's intervals are clustered: its video."""
     task, item = task_item
     return str(item.get(task.cluster_field))
 
 
-def intervals(quantities: Iterable[Quantity], task_items: Sequence[Asked]) -> dict[str, JsonObject]:
+def intervals(
+    quantities: Iterable[Quantity], task_items: Sequence[TaskItem]
+) -> dict[str, JsonObject]:
     """Return the intervals of quantities in plain types, by name, of those that have one."""
     found = {one.metric: one.interval(task_items) for one in quantities}
     return {name: one.as_dict() for name, one in found.items() if one is not None}

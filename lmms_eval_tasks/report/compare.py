@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Metric, Task
 from lmms_eval_tasks.report import arrivals
-from lmms_eval_tasks.report.aggregation import Asked, Quantity, cluster, of_join, of_task
+from lmms_eval_tasks.report.aggregation import Quantity, TaskItem, cluster, of_join, of_task
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import stats
@@ -143,7 +143,7 @@ def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
         rose, fell = sum(one > 0 for one in rises), sum(one < 0 for one in rises)
         return Difference(_inside(quantity, value), p, rose, fell)
 
-    def rise(some: Sequence[tuple[Asked, Asked]]) -> float | None:
+    def rise(some: Sequence[tuple[TaskItem, TaskItem]]) -> float | None:
         old, new = map(quantity.compute, zip(*some, strict=True)) if some else (None, None)
         return None if old is None or new is None else new - old
 
@@ -164,14 +164,16 @@ def _inside(quantity: Quantity, difference: Interval) -> Interval:
 class Paired(NamedTuple):
     """The items that two runs have in common: what was asked is the same, whatever its id."""
 
-    pairs: Sequence[tuple[Asked, Asked]]  # of the first and of the second, under the first's id
+    pairs: Sequence[
+        tuple[TaskItem, TaskItem]
+    ]  # of the first and of the second, under the first's id
     first: int  # how many items the first has
     second: int
     other: int  # how many ids both have for items that ask something else
     by_id: int  # how many were paired by id: a log of an earlier version does not say what it asked
 
 
-def paired(first: Sequence[Asked], second: Sequence[Asked]) -> Paired:
+def paired(first: Sequence[TaskItem], second: Sequence[TaskItem]) -> Paired:
     """Pair the items of two runs by the hash of what was asked.
 
     Items that ask the same (twice in a run) are paired by id, or else in the order of their ids.
@@ -237,14 +239,14 @@ def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
 _BY_ID = "id "  # begins what stands for a hash where a log does not say what was asked
 
 
-def _hashes(*sides: Mapping[Key, Asked]) -> list[dict[Key, str]]:
+def _hashes(*sides: Mapping[Key, TaskItem]) -> list[dict[Key, str]]:
     """The hash of each item, of both sides as much as the one that knows less has of it."""
     found = [{key: str(item[ASKED]) for key, (_, item) in own.items()} for own in sides]
     size = min((len(one) for own in found for one in own.values() if one), default=0)
     return [{key: one[:size] or f"{_BY_ID}{key[1]}" for key, one in own.items()} for own in found]
 
 
-def _by_id(task_items: Iterable[Asked]) -> dict[Key, Asked]:
+def _by_id(task_items: Iterable[TaskItem]) -> dict[Key, TaskItem]:
     return {(task.name, str(item["id"])): (task, item) for task, item in task_items}
 
 

@@ -135,7 +135,7 @@ def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [checks.record("maia", one, "s", "m") for one in cases] == [None] * 3
     assert checks.record("maia", local, "s", "my m.yml") == unchecked
     check = {"line": "judge checked: 100 % of 40"}
-    checks.keep("maia", "s", check)
+    checks.save_check("maia", "s", check)
     assert [checks.record("maia", one, "s", "m") for one in cases] == [None, None, check]
     assert checks.record("maia", local, "s", "m") == check
     assert told_of({"checked": check}) == [check["line"]]
