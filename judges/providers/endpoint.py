@@ -160,8 +160,8 @@ def room(concurrency: int, others: int) -> int:
     allowed = _allow_files(taken + concurrency)
     if (free := max(1, allowed - taken)) < concurrency:
         notify(
-            f"{free} requests in flight, not {concurrency}: a process may open {allowed:,} files here "
-            "(ulimit -n)"
+            f"{free} requests in flight, not {concurrency}: a process may open {allowed:,} files "
+            "here (ulimit -n)"
         )
     return min(free, concurrency)
 

@@ -118,7 +118,7 @@ class Transport:
                 content=content,
                 extensions={"timeout": timeout},
             ) as response:
-                if not response.extensions["network_stream"].heard:
+                if not response.extensions["network_stream"].has_data:
                     raise TransportError(f"{self._place} sent more than one reply to a request")
                 pairs = ((k.decode("latin-1"), v.decode("latin-1")) for k, v in response.headers)
                 headers = {name.lower(): value for name, value in pairs}
@@ -306,8 +306,8 @@ class _Network(httpcore.NetworkBackend):
 class _Stream(httpcore.NetworkStream):
     """A connection whose every wait takes what its attempt has left.
 
-    `has_data`: whether anything came since the last bytes were sent. A reply without that was sent for
-    the request before, which httpcore would take for the next one's.
+    `has_data`: whether anything came since the last bytes were sent. A reply without that was
+    sent for the request before, which httpcore would take for the next one's.
     """
 
     def __init__(self, stream: httpcore.NetworkStream, network: _Network, until: _Deadline) -> None:

@@ -229,8 +229,8 @@ class RequestRunner:
         if self._stopped_by:
             raise RequestsFailedError(
                 f"{self._failed_in_a_row} requests in a row failed, {call.replies.count(None)} are "
-                f"left; the last: {self._stopped_by}. {self.kept_replies.message()} (--model-stop-after 0 "
-                "goes on whatever fails)"
+                f"left; the last: {self._stopped_by}. {self.kept_replies.message()} "
+                "(--model-stop-after 0 goes on whatever fails)"
             )
 
     def _replies(self, requests: list[ModelRequest], names: Sequence[str]) -> list[Reply]:
