@@ -43,26 +43,28 @@ def run_scoring(
 
     Args:
         scored: what a task's `score` returned: a generator, or an item that asks for nothing.
-        answer: gives the verdicts of one list of asks, in its order.
+        answer: gives the verdicts of one list of requests, in its order.
 
     Returns:
-        The item; with `verdicts`, each ask's last one as plain types, where it asked anything.
+        The item; with `verdicts`, the last one of each request as plain types, if there was one.
     """
     if not isinstance(scored, Generator):
         return dict(scored)
     verdicts: dict[str, Any] = {}
     try:
-        asks = next(scored)
+        requests = next(scored)
         while True:
-            found = answer(asks)
-            verdicts |= {ask.name: one.as_dict() for ask, one in zip(asks, found, strict=True)}
-            asks = scored.send(found)
+            found = answer(requests)
+            verdicts |= {
+                request.name: one.as_dict() for request, one in zip(requests, found, strict=True)
+            }
+            requests = scored.send(found)
     except StopIteration as done:
         return {**done.value, "verdicts": verdicts}
 
 
 class VerdictSource:
-    """Answers the asks of one item: saved verdicts that stand, and the judge for the rest.
+    """Answers the requests of one item: saved verdicts that stand, and the judge for the rest.
 
     A verdict that was made anew brings down those that rest on it (labels of claims).
     """
@@ -71,7 +73,7 @@ class VerdictSource:
         self,
         judge: Judge,
         saved: Mapping[str, Verdict] | None = None,
-        keeps: Callable[[JudgeRequest, Verdict], bool] = lambda ask, verdict: True,  # noqa: ARG005
+        keeps: Callable[[JudgeRequest, Verdict], bool] = lambda request, verdict: True,  # noqa: ARG005
     ) -> None:
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
         self._anew: set[str] = set()  # names of what the judge was asked
@@ -81,33 +83,37 @@ class VerdictSource:
         """Return the number of verdicts that were asked for, not kept."""
         return len(self._anew)
 
-    def __call__(self, asks: JudgeRequests) -> list[Verdict]:
+    def __call__(self, requests: JudgeRequests) -> list[Verdict]:
         """The verdicts of one list, in its order."""
-        kept = {ask.name: one for ask in asks if (one := self._kept(ask)) is not None}
-        if any(ask.in_one for ask in asks) and len(kept) < len(asks):
+        kept = {
+            request.name: one for request in requests if (one := self._kept(request)) is not None
+        }
+        if any(request.in_one for request in requests) and len(kept) < len(requests):
             kept = {}
-        new = [ask for ask in asks if ask.name not in kept]
-        self._anew |= {ask.name for ask in new}
+        new = [request for request in requests if request.name not in kept]
+        self._anew |= {request.name for request in new}
         if len(new) < 2 or not self._judge.config.endpoints:
-            given = [ask.answered(self._judge) for ask in new]
+            given = [request.answered(self._judge) for request in new]
         else:  # each in a thread of its own; the judge's limits say how many requests go out
             # The task is a context variable: threads do not inherit it.
             own = [copy_context() for _ in new]
             with ThreadPoolExecutor(max_workers=len(new)) as pool:
-                given = list(pool.map(lambda c, ask: c.run(ask.answered, self._judge), own, new))
-        made = {ask.name: one for ask, one in zip(new, given, strict=True)}
-        return [kept.get(ask.name) or made[ask.name] for ask in asks]
+                given = list(
+                    pool.map(lambda c, request: c.run(request.answered, self._judge), own, new)
+                )
+        made = {request.name: one for request, one in zip(new, given, strict=True)}
+        return [kept.get(request.name) or made[request.name] for request in requests]
 
-    def _kept(self, ask: JudgeRequest) -> Verdict | None:
-        found = self._saved.get(ask.name)
-        if found is None or ask.rests_on in self._anew or not ask.stands(found):
+    def _kept(self, request: JudgeRequest) -> Verdict | None:
+        found = self._saved.get(request.name)
+        if found is None or request.rests_on in self._anew or not request.stands(found):
             return None
-        return found if self._keeps(ask, found) else None
+        return found if self._keeps(request, found) else None
 
 
-def parsed_reply(ask: JudgeRequest, verdict: Verdict) -> Any:
+def parsed_reply(request: JudgeRequest, verdict: Verdict) -> Any:
     """Return the parsed reply of a verdict (`reader.parsed_reply`)."""
-    return reader.parsed_reply(ask.criterion, ask.fields, verdict)
+    return reader.parsed_reply(request.criterion, request.fields, verdict)
 
 
 @dataclass(frozen=True)
@@ -128,11 +134,11 @@ def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
 
     likely = (judge.config, geval.sampling(judge.config))  # once: each is hashed
 
-    def keeps(ask: JudgeRequest, verdict: Verdict) -> bool:
+    def keeps(request: JudgeRequest, verdict: Verdict) -> bool:
         if judge.config.provider == NONE:
             return True
         same = verdict.setup in {
-            judges.judge_fingerprint(config, ask.criterion) for config in likely
+            judges.judge_fingerprint(config, request.criterion) for config in likely
         }
         return verdict.score is not None and same
 

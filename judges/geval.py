@@ -173,7 +173,8 @@ def rated(
         first = [_RatingRequest(name, one, shown) for name, one in criteria.items()]
         given = yield first
         done = {
-            ask.name: judged_answer(candidate, one) for ask, one in zip(first, given, strict=True)
+            request.name: judged_answer(candidate, one)
+            for request, one in zip(first, given, strict=True)
         }
         if all(one.status == "ok" for one in done.values()) and _mode(done) is None:
             pairs = zip(first, given, strict=True)
@@ -181,8 +182,8 @@ def rated(
                 _SampledRequest(a.name, a.criterion, shown, first=one) for a, one in pairs
             ]
             done = {
-                ask.name: judged_answer(candidate, one)
-                for ask, one in zip(first, given, strict=True)
+                request.name: judged_answer(candidate, one)
+                for request, one in zip(first, given, strict=True)
             }
     failed = [one for one in done.values() if one.status != "ok"]
     mode = None if failed else _mode(done)
@@ -260,8 +261,8 @@ class _SampledRequest(JudgeRequest):
         return False
 
 
-def sampled_verdict(judge: Judge, ask: _SampledRequest) -> Verdict:
-    """The mean of an ask's samples at `TEMPERATURE`; a failure unless more than half have a score.
+def sampled_verdict(judge: Judge, request: _SampledRequest) -> Verdict:
+    """The mean of a request's samples at `TEMPERATURE`; a failure if half of them have no score.
 
     The verdict that it follows (`first`) is not in the mean, but its usage counts here.
     """
@@ -269,7 +270,7 @@ def sampled_verdict(judge: Judge, ask: _SampledRequest) -> Verdict:
     # A judge that is not the run's own (a stand-in) draws them itself.
     if config != judge.config and judges.make_judge(judge.config) is judge:
         judge = judges.make_judge(config)
-    given = judge.verdicts(ask.criterion, ask.fields, SAMPLES)
+    given = judge.verdicts(request.criterion, request.fields, SAMPLES)
     scores = [one.score for one in given if one.score is not None]
     enough = 2 * len(scores) > len(given)
     told = f"mean of {len(scores)} of {len(given)} samples"
@@ -282,6 +283,6 @@ def sampled_verdict(judge: Judge, ask: _SampledRequest) -> Verdict:
         judge=given[0].judge,
         model=given[0].model,
         setup=given[0].setup,
-        usage=total_usage([*([ask.first] if ask.first else []), *given]),
+        usage=total_usage([*([request.first] if request.first else []), *given]),
         parts=tuple(given),
     )

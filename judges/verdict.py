@@ -296,8 +296,8 @@ class JudgeRequest:
     name: str  # finds its saved verdict again; unique in an item
     criterion: Criterion
     fields: Mapping[str, object]  # the criterion's placeholders
-    rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
-    stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
+    rests_on: str = ""  # an earlier one; a saved verdict falls when that one is asked anew
+    stand_in: str = ""  # a reply as the judge may give it, for estimates, if later ones rest on it
     in_one: ClassVar[bool] = False  # saved verdicts of a list stand only if all of them do
 
     def answered(self, judge: Judge) -> Verdict:

@@ -150,9 +150,9 @@ def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[LikelyRe
     from lmms_eval_tasks.runs import estimate
 
     return [
-        (ask.criterion, ask.fields, ask.stand_in or _reply(ask.criterion))
+        (request.criterion, request.fields, request.stand_in or _reply(request.criterion))
         for one in answers
-        for ask in estimate.asks(whose.tasks[one.task], one.doc, one.text)
+        for request in estimate.judge_requests(whose.tasks[one.task], one.doc, one.text)
     ]
 
 

@@ -161,5 +161,5 @@ def _handed(task: Task, doc: Doc) -> JsonObject:
         return {"media": None}
 
 
-def _nobody(asks: JudgeRequests) -> Sequence[Verdict]:
-    raise TypeError(f"a task without asks asks {[ask.name for ask in asks]}")
+def _nobody(requests: JudgeRequests) -> Sequence[Verdict]:
+    raise TypeError(f"a task without judgements asks for {[one.name for one in requests]}")

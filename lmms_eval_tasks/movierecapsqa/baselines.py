@@ -26,7 +26,7 @@ from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 from lmms_eval_tasks.utils.metrics import rating_means
 
 GEVAL, HELMET = JUDGED_BASELINES
-GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
+GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and requests
 HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
 

@@ -302,17 +302,19 @@ def judge_claims(context: SegmentContext, question: str, reply: str) -> ScoringS
         likely = [part.strip() for part in candidate.split(". ") if part.strip()]
         fields = {"question": question, "candidate": candidate}
         stand_in = json.dumps({"claims": likely})
-        ask = RereadRequest("claims", claims_criterion(), fields, stand_in=stand_in)
-        (verdict,) = yield [ask]
+        request = RereadRequest("claims", claims_criterion(), fields, stand_in=stand_in)
+        (verdict,) = yield [request]
         status = judged_answer("", verdict).status
-        found = parsed_reply(ask, verdict) if status == "ok" else None
+        found = parsed_reply(request, verdict) if status == "ok" else None
         claims = found.claims if found else []
         if status == "ok" and not claims:
             status = NO_CLAIMS
         elif status != NOT_JUDGED:
-            asks = [_about_claims(context, one, question, claims, verdict) for one in DIMENSIONS]
-            verdicts = yield asks
-            for own, one in zip(asks, verdicts, strict=True):
+            requests = [
+                _about_claims(context, one, question, claims, verdict) for one in DIMENSIONS
+            ]
+            verdicts = yield requests
+            for own, one in zip(requests, verdicts, strict=True):
                 state = judged_answer("", one).status
                 rated = parsed_reply(own, one) if state == "ok" else None
                 labels = [given.label for given in rated.labels] if rated else []

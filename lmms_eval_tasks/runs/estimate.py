@@ -60,14 +60,14 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
             items.append({**kept, **run_scoring(scoring, _stand_ins(asked, last))})
     for _, scoring in task.score_jointly(items) if task.score_jointly else ():
         run_scoring(scoring, _stand_ins(asked))
-    return [(ask.criterion, ask.fields) for ask in asked]
+    return [(request.criterion, request.fields) for request in asked]
 
 
 class _AllAsked(Exception):  # noqa: N818 - no error
     """A scoring has asked all that it may ask."""
 
 
-def asks(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]:
+def judge_requests(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]:
     """The requests to the judge about one reply."""
     found: list[JudgeRequest] = []
     run_scoring(task.score(log_item, reply), _stand_ins(found))
@@ -82,11 +82,11 @@ def _stand_ins(
 
     def answer(batch: JudgeRequests) -> list[Verdict]:
         requests.extend(batch)
-        left.difference_update(ask.name for ask in batch)
+        left.difference_update(request.name for request in batch)
         if names and not left:
             raise _AllAsked
         # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
-        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in batch]
+        return [Verdict(1.0, "ok", raw=request.stand_in, expected=1.0) for request in batch]
 
     return answer
 

@@ -232,11 +232,11 @@ def _scored(
     def asker(item: Item) -> VerdictSource:
         found, judged_text = given[item["id"]]
 
-        def is_kept(ask: JudgeRequest, verdict: Verdict) -> bool:
+        def is_kept(request: JudgeRequest, verdict: Verdict) -> bool:
             """A judge is asked anew about a text that is read otherwise today."""
-            text = ask.fields.get("candidate", judged_text)
+            text = request.fields.get("candidate", judged_text)
             same = judge.config.provider == NONE or not judged_text or text == judged_text
-            return same and keeps(ask, verdict)
+            return same and keeps(request, verdict)
 
         made.append(VerdictSource(judge, found, is_kept))
         return made[-1]
