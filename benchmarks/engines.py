@@ -90,7 +90,7 @@ def checkpoint(folder: Path) -> Path:
 
     from lmms_eval_tasks.models import tiny
 
-    small = tiny.build("qwen2_5_vl", folder / "tiny")
+    small = tiny.build_checkpoint("qwen2_5_vl", folder / "tiny")
     config = AutoConfig.from_pretrained(small)
     for part, sizes in ((config.text_config, TEXT), (config.vision_config, VISION)):
         for name, value in sizes.items():

@@ -71,7 +71,7 @@ def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
     from lmms_eval_tasks.models import tiny as recipes
     from lmms_eval_tasks.sample import put
 
-    small = recipes.build("qwen2_5_vl", folder / "tiny")
+    small = recipes.build_checkpoint("qwen2_5_vl", folder / "tiny")
     if tiny or (folder / "7b" / "config.json").is_file():
         return small if tiny else folder / "7b"
     import torch

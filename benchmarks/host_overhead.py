@@ -56,7 +56,7 @@ def release(root: Path, videos: int) -> None:
     """A release in MAIA's layout, made of the packaged sample's own questions."""
     from lmms_eval_tasks import sample
 
-    made = sample.build(root / "sample") / "maia"
+    made = sample.build_sample(root / "sample") / "maia"
     first, *_ = json.loads((made / "data.json").read_text(encoding="utf-8"))
     folder = root / "data" / "maia"
     (folder / "videos").mkdir(parents=True)

@@ -69,9 +69,9 @@ def requests(endpoint: Endpoint, items: Iterable[int]) -> list[dict[str, Any]]:
     from lmms_eval_tasks.judges.engine import render, schema_of
     from lmms_eval_tasks.judges.providers.exchange import Request
     from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.maia.judge import agreement_criterion
 
-    made, asked = config(endpoint), criterion()
+    made, asked = config(endpoint), agreement_criterion()
     provider, schema = OpenAIProvider(made), schema_of(asked.schema)
     return [
         provider.body(Request(render(asked, fields(n)), made.sampling, asked.name, schema))
@@ -97,11 +97,11 @@ def layer(endpoint: Endpoint, limit: int, items: Iterable[int], cache: Path) -> 
     Returns seconds, those for making the run and its cache left out.
     """
     from lmms_eval_tasks.judges.run import JudgeSession
-    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.maia.judge import agreement_criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
     run = JudgeSession(JudgeLimits(concurrency=limit), cache=cache)
-    judge, asked = run.judge(config(endpoint), outermost=True), criterion()
+    judge, asked = run.judge(config(endpoint), outermost=True), agreement_criterion()
     seconds = under_threads(limit, lambda n: judge.verdict(asked, fields(n)).status, items)
     run.close()
     return seconds
@@ -112,17 +112,21 @@ def judged(endpoint: Endpoint, items: Iterable[int], timeout: float) -> tuple[fl
     from dataclasses import replace
 
     from lmms_eval_tasks.judges.run import JudgeSession
-    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.maia.judge import agreement_criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
-    run, asked, all_items = JudgeSession(JudgeLimits(), progress=True), criterion(), list(items)
+    run, asked, all_items = (
+        JudgeSession(JudgeLimits(), progress=True),
+        agreement_criterion(),
+        list(items),
+    )
     run.progress.expect(len(all_items))
     judge = run.judge(replace(config(endpoint), timeout=timeout), outermost=True)
     start = time.perf_counter()
     with ThreadPoolExecutor(run.concurrency) as pool:
         found = Counter(pool.map(lambda n: judge.verdict(asked, fields(n)).status, all_items))
     seconds = time.perf_counter() - start
-    print(*run.told(), sep="\n")
+    print(*run.report_lines(), sep="\n")
     run.close()
     return seconds, found
 
@@ -179,10 +183,10 @@ def memory(number: int) -> dict[str, float]:
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.engine import LanguageJudge
     from lmms_eval_tasks.judges.run import JudgeSession
-    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.maia.judge import agreement_criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
-    asked = criterion()
+    asked = agreement_criterion()
     kept: list[dict[str, Any]] = []
     before, start = _resident("VmRSS"), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(THREADS) as pool:

@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.media.clip_specs import ClipFile, MediaSpec, make
+from lmms_eval_tasks.media.clip_specs import ClipFile, MediaSpec, make_clip_file
 
 FRAMES = 32
 PIXELS = {"min_pixels": 256 * 28 * 28, "max_pixels": 1_605_632}  # defaults of qwen2_5_vl
@@ -71,7 +71,7 @@ def compare(
         patch.dict(os.environ, {settings.CACHE: cache}),
     ):
         start = time.perf_counter()
-        clip = make(source, recipe)
+        clip = make_clip_file(source, recipe)
         making = on_clip = time.perf_counter() - start
         for chunk in range(chunks):
             questions = n * (chunk + 1) // chunks - n * chunk // chunks
@@ -80,7 +80,7 @@ def compare(
                 reader(str(source))
             middle = time.perf_counter()
             for _ in range(questions):
-                reader(make(source, recipe).path)
+                reader(make_clip_file(source, recipe).path)
             on_source += middle - start
             on_clip += time.perf_counter() - middle
     return on_source, on_clip, making, clip

@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--video-tokens", type=int, default=4096, help="of one video")
     told = parser.parse_args()
-    docs = prepare.docs(registry.load("maia"), TASK)
+    docs = prepare.usable_docs(registry.load_benchmark("maia"), TASK)
     prompt = registry.of(TASK).tasks[TASK].prompt
     ours = [blocks(doc["video_path"], prompt(doc), told.video_tokens) for doc in docs]
     videos = [doc["video_path"] for doc in docs]

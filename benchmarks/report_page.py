@@ -44,7 +44,7 @@ def with_other_letters(value: Any, draw: random.Random) -> Any:
 
 def write_data(root: Path, videos: list[Path]) -> None:
     """A release of 100 videos, whose files differ in their last bytes alone."""
-    own = sample.build(settings.data_root()) / "maia"
+    own = sample.build_sample(settings.data_root()) / "maia"
     entries = json.loads((own / "data.json").read_text(encoding="utf-8"))
     folder = root / "maia" / "videos"
     folder.mkdir(parents=True)
@@ -65,7 +65,7 @@ def write_data(root: Path, videos: list[Path]) -> None:
 
 def write_runs(out: Path) -> None:
     """Saved runs in the host's form, without the host."""
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     found = benchmark.load(TASKS, only=())
     for model, right in RUNS.items():
         draw = random.Random(model)
@@ -101,7 +101,7 @@ def make(out: Path) -> None:
     started = time.perf_counter()
     page = out / "report.html"
     page.write_text(
-        run_page.html(compared_runs.read([out / name for name in RUNS])), encoding="utf-8"
+        run_page.html(compared_runs.read_sides([out / name for name in RUNS])), encoding="utf-8"
     )
     seconds = time.perf_counter() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10

@@ -92,12 +92,12 @@ class Work:
     """The phases of a run without the host; each after those before it."""
 
     def __init__(self, name: str, out: Path) -> None:
-        self.benchmark, self.tasks, self.out = registry.load(name), DATA[name].tasks, out
+        self.benchmark, self.tasks, self.out = registry.load_benchmark(name), DATA[name].tasks, out
         self.docs: dict[str, list[Any]] = {}
 
     def read(self) -> int:
         """From the data file to docs; their number."""
-        self.docs = {name: prepare.docs(self.benchmark, name) for name in self.tasks}
+        self.docs = {name: prepare.usable_docs(self.benchmark, name) for name in self.tasks}
         return sum(map(len, self.docs.values()))
 
     def prompts(self) -> None:
@@ -123,7 +123,7 @@ class Work:
         task = self.benchmark.tasks[name]
         reply = task.example_reply(doc, number) or str(doc.get("answer", "1"))
         item = scoring.scored(task, task.log_fields(doc), reply, estimate._stand_ins([]))
-        return scoring.spread(task, self.benchmark.joint_metrics, item)
+        return scoring.to_host_rows(task, self.benchmark.joint_metrics, item)
 
     def _file(self, task: str) -> Path:
         return self.out / f"20260101_000000_samples_{task}.jsonl"
@@ -132,8 +132,8 @@ class Work:
         """From the items to every number with its interval, and the results file."""
         row: dict[str, Any] = {}
         for name in self.tasks:
-            items = saved_runs.saved_items(saved_runs.read(self._file(name)))
-            row[name] = {"failed,none": scoring.Carried(0, items)}
+            items = saved_runs.saved_items(saved_runs.read_saved_run(self._file(name)))
+            row[name] = {"failed,none": scoring.ItemsCarrier(0, items)}
         results = {"config": {"model": "m", "model_args": ""}, "model_name": "m", "results": row}
         finish.annotate(results, self.tasks)
         file = self.out / "20260101_000000_results.json"
@@ -151,7 +151,7 @@ PHASES: dict[str, tuple[Callable[[Work], int | None], ...]] = {
 def phase(name: str, benchmark: str, out: Path) -> None:
     """One phase, in a process of its own: prints what its last step took, and gave."""
     work, found = Work(benchmark, out), None
-    with patch.object(prepare, "load", look):
+    with patch.object(prepare, "load_data", look):
         for step in PHASES[name]:
             started = time.process_time()
             found = step(work)
@@ -196,7 +196,7 @@ def released(benchmark: str, times: int, root: Path, source: Path | None = None)
 
 def release(benchmark: str, times: int, root: Path, source: Path | None) -> None:
     """Write it; in a process of its own, which may grow."""
-    source = source or sample.build(root / "sample")
+    source = source or sample.build_sample(root / "sample")
     write_release(benchmark, source, root / "data", times * DATA[benchmark].times)
 
 
@@ -325,7 +325,7 @@ def files(_: argparse.Namespace) -> None:
     """Print what two runs of the sample do with files, the second of which finds clips."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        sample.build(root / "data")
+        sample.build_sample(root / "data")
         (root / "hook").mkdir()
         (root / "hook" / "sitecustomize.py").write_text(AUDIT, encoding="utf-8")
         for number in ("first", "second"):

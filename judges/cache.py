@@ -244,7 +244,7 @@ class Cache:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(old))
         self._file, self._places = new, list(map(_place, _files(self.path)))
         self._asked = -1  # gone too; threads that hold a lock in it end it there
-        notify.say(
+        notify.notify(
             f"{self.path} was removed or replaced while it was in use: written again, with "
             f"{count:,} replies; none is paid for again"
         )
@@ -271,7 +271,7 @@ class Cache:
         with self._lock:
             first, self._warned = not self._warned, True
         if first:
-            notify.say(f"{error} (said once; the run goes on, replies may be paid for again)")
+            notify.notify(f"{error} (said once; the run goes on, replies may be paid for again)")
 
 
 # Of a row, or of the file.
@@ -367,7 +367,7 @@ def _is_ours(file: sqlite3.Connection) -> bool:
     return {(kind, name, " ".join((sql or "").split())) for kind, name, sql in found} == own
 
 
-def lines(path: Path) -> Iterator[JsonObject]:
+def cached_replies(path: Path) -> Iterator[JsonObject]:
     """All replies of a file in the order of keys.
 
     A line has `key`, `reply`, `request` (images as `sha256:...`), `criterion`, `judge`, `task`,

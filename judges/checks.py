@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, JudgeConfig
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import Json, JsonObject, write_json
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import kappa
@@ -34,7 +34,7 @@ NEAR = 1  # points that a rating may be away from the known one and still agree
 class VerdictPair(NamedTuple):
     """The known verdict on an answer and the judge's."""
 
-    known: float
+    known_score: float
     judged: int | None  # on the scale; None: the judge gave none
     cluster: str
 
@@ -49,20 +49,22 @@ def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> JsonObject:
     """
     is_rating = len(scale) > 2
     near = NEAR if is_rating else 0
-    agree = [float(one.judged is not None and abs(one.judged - one.known) <= near) for one in pairs]
+    agree = [
+        float(one.judged is not None and abs(one.judged - one.known_score) <= near) for one in pairs
+    ]
     rated = [one for one in pairs if one.judged is not None]
 
     def coefficient(some: Sequence[VerdictPair]) -> float | None:
-        sides = [one.known for one in some], [one.judged for one in some]
+        sides = [one.known_score for one in some], [one.judged for one in some]
         return kappa(*sides, scale, "quadratic" if is_rating else None).value
 
     # Where all known verdicts are equal kappa is 0, whatever the judge says.
-    has_kappa = len({one.known for one in rated}) > 1 and coefficient(rated) is not None
+    has_kappa = len({one.known_score for one in rated}) > 1 and coefficient(rated) is not None
     clusters = [one.cluster for one in rated]
     counts: dict[str, Counter[str]] = {}
     for one in pairs:
         judged = "none" if one.judged is None else f"{one.judged:g}"
-        counts.setdefault(f"{one.known:g}", Counter())[judged] += 1
+        counts.setdefault(f"{one.known_score:g}", Counter())[judged] += 1
     return {
         "answers": len(pairs),
         "failed": len(pairs) - len(rated),
@@ -96,50 +98,50 @@ def line(check: Mapping[str, Json]) -> str:
     return f"{', '.join(parts)} ({', '.join(where)})" + (doubt and f": {doubt}")
 
 
-def _kappa(one: Mapping[str, Json]) -> float:
+def _kappa(figures: Mapping[str, Json]) -> float:
     """The kappa; infinite where there is none, such as of answers that are all right."""
-    return float(one["kappa"]["estimate"]) if one["kappa"] else math.inf
+    return float(figures["kappa"]["estimate"]) if figures["kappa"] else math.inf
 
 
-def _doubt(one: Mapping[str, Json]) -> str:
+def _doubt(figures: Mapping[str, Json]) -> str:
     """Return why a judge's numbers are not to be used, or not yet, or ""; kappa is 0 by chance."""
-    if one["failed"] == one["answers"]:
+    if figures["failed"] == figures["answers"]:
         return "it gave no verdict: do not use its numbers"
-    if one["answers"] < FEWEST:
+    if figures["answers"] < FEWEST:
         return TOO_FEW
-    if _kappa(one) == math.inf:
+    if _kappa(figures) == math.inf:
         return ""
-    if _kappa(one) < -SLIGHT:
+    if _kappa(figures) < -SLIGHT:
         return "worse than chance: do not use its numbers"
-    if _kappa(one) <= SLIGHT:
+    if _kappa(figures) <= SLIGHT:
         return "no better than chance: do not use its numbers"
-    low = one["kappa"]["low"]
+    low = figures["kappa"]["low"]
     return "" if low is None or low > 0 else TOO_FEW
 
 
 # --- kept -----------------------------------------------------------------------------------------
 
 
-def file_of(benchmark: str, setup: str) -> Path:
-    """Return the file in which the check of a judge with its prompt (`judges.setup`) is kept."""
+def file_of(benchmark: str, fingerprint: str) -> Path:
+    """Return the file in which the check of a judge is kept, by its `judges.judge_fingerprint`."""
     folder = settings.judge_cache() or settings.cache_dir() / "judge"
-    return folder / "checks" / f"{benchmark}-{setup}.json"
+    return folder / "checks" / f"{benchmark}-{fingerprint}.json"
 
 
-def keep(benchmark: str, setup: str, check: Mapping[str, Json]) -> None:
+def save_check(benchmark: str, fingerprint: str, check: Mapping[str, Json]) -> None:
     """Write a check for later runs, unless a kept one is of more answers.
 
     A file that cannot be written is told, and no more.
     """
-    file, before = file_of(benchmark, setup), kept(benchmark, setup) or {}
+    file, before = file_of(benchmark, fingerprint), saved_check(benchmark, fingerprint) or {}
     if _count(before) > _count(check):
-        say(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
+        notify(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, check)
     except OSError as error:
-        say(f"{file}: the check of the judge cannot be kept ({error.strerror})")
+        notify(f"{file}: the check of the judge cannot be kept ({error.strerror})")
 
 
 def _count(check: Mapping[str, Json]) -> int:
@@ -147,16 +149,18 @@ def _count(check: Mapping[str, Json]) -> int:
     return max((one["answers"] for one in check.get("verdicts", {}).values()), default=0)
 
 
-def kept(benchmark: str, setup: str) -> JsonObject | None:
+def saved_check(benchmark: str, fingerprint: str) -> JsonObject | None:
     """The check of a judge with its prompt, if one was made and can be read."""
     try:
-        found: Json = json.loads(file_of(benchmark, setup).read_text(encoding="utf-8"))
+        found: Json = json.loads(file_of(benchmark, fingerprint).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("line"), str) else None
 
 
-def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> JsonObject | None:
+def record(
+    benchmark: str, config: JudgeConfig, fingerprint: str, judge_name: str
+) -> JsonObject | None:
     """The check of a run's judge, for its results: always with `line`, for people.
 
     Without a check the line is the command that makes one. None where there is nothing to check
@@ -167,13 +171,15 @@ def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> JsonO
     """
     if config.provider in (NONE, REPLAY):
         return None
-    if (found := kept(benchmark, setup)) is not None:
+    if (found := saved_check(benchmark, fingerprint)) is not None:
         return found
     return (
-        None if config.comparable else {"line": f"judge not checked: {command(benchmark, shown)}"}
+        None
+        if config.comparable
+        else {"line": f"judge not checked: {command(benchmark, judge_name)}"}
     )
 
 
-def command(benchmark: str, shown: str) -> str:
+def command(benchmark: str, judge_name: str) -> str:
     """The command that checks a judge."""
-    return f"lmms-eval-tasks agreement {benchmark} --judge {shlex.quote(shown)}"
+    return f"lmms-eval-tasks agreement {benchmark} --judge {shlex.quote(judge_name)}"

@@ -192,25 +192,25 @@ def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig
     except ValidationError as error:
         raise JudgeError(f"{path}: {first_problem(error)}") from None
 
-    def one(given: str | _Model) -> JudgeConfig:
-        given = _Model(model=given) if isinstance(given, str) else given
-        if given.model.endswith(_FILE):
-            raise JudgeError(f"{path}: model {given.model}: a model's name, not a file")
-        if given.base_url or given.key_variable:
-            found = _endpoint(given.model, given.base_url, env, default_model, given.key_variable)
+    def config_of(spec: str | _Model) -> JudgeConfig:
+        spec = _Model(model=spec) if isinstance(spec, str) else spec
+        if spec.model.endswith(_FILE):
+            raise JudgeError(f"{path}: model {spec.model}: a model's name, not a file")
+        if spec.base_url or spec.key_variable:
+            found = _endpoint(spec.model, spec.base_url, env, default_model, spec.key_variable)
         else:
-            found = resolve(given.model, env, default_model=default_model)
-        if found.provider == NONE and parsed is not given:
+            found = resolve(spec.model, env, default_model=default_model)
+        if found.provider == NONE and parsed is not spec:
             raise JudgeError(f"{path}: {NONE} cannot be a member: name models")
-        own = given.model_dump(exclude_unset=True, exclude={"model", "base_url", "key_variable"})
+        own = spec.model_dump(exclude_unset=True, exclude={"model", "base_url", "key_variable"})
         names = {field.name for field in dataclasses.fields(Sampling)} & own.keys()
         drawn = dataclasses.replace(found.sampling, **{name: own.pop(name) for name in names})
         return dataclasses.replace(found, sampling=drawn, **own)
 
     if isinstance(parsed, _Model):
-        return one(parsed)
+        return config_of(parsed)
     if isinstance(parsed, _Debate):
         given = (*parsed.debate, parsed.consolidator or parsed.debate[-1])
-        return JudgeConfig(DEBATE, members=tuple(map(one, given)), name=parsed.name)
-    members = tuple(map(one, parsed.panel))
+        return JudgeConfig(DEBATE, members=tuple(map(config_of, given)), name=parsed.name)
+    members = tuple(map(config_of, parsed.panel))
     return JudgeConfig(PANEL, members=members, rule=parsed.rule, name=parsed.name)

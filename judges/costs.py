@@ -46,21 +46,21 @@ _NUMBERS = [one.name for one in fields(CostEstimate) if one.name not in ("task",
 
 
 def plan(
-    config: JudgeConfig, asked: Sequence[LikelyRequest], picture_tokens: int = 0
+    config: JudgeConfig, requests: Sequence[LikelyRequest], picture_tokens: int = 0
 ) -> CostEstimate:
-    """The work of a judge that is asked once for each of `asked`, of all models behind it.
+    """The work of a judge that is asked once for each of `requests`, of all models behind it.
 
     Without repairs and without what is in our own cache already. A debate's agents are asked twice
     at most, and what they tell each other is not counted. `picture_tokens` are those of all
-    pictures in `asked`, which leave them out.
+    pictures in `requests`, which leave them out.
     """
-    found = CostEstimate(verdicts=len(asked))
-    for model in config.endpoints if asked else ():
+    found = CostEstimate(verdicts=len(requests))
+    for model in config.endpoints if requests else ():
         times = 2 if config.provider == DEBATE and model is not config.endpoints[-1] else 1
-        _add_model(found, model, asked, times, picture_tokens)
+        _add_model(found, model, requests, times, picture_tokens)
     if not config.endpoints:
         found.notes = [f"{config.label} sends no requests"]
-    if config.provider == DEBATE and asked:
+    if config.provider == DEBATE and requests:
         found.notes.append(
             f"{config.label}: what the agents tell each other is not counted; expect up to twice "
             "the tokens"
@@ -69,31 +69,33 @@ def plan(
 
 
 def _add_model(
-    found: CostEstimate,
+    estimate: CostEstimate,
     model: JudgeConfig,
-    asked: Sequence[LikelyRequest],
+    requests: Sequence[LikelyRequest],
     times: int,
     picture_tokens: int,
 ) -> None:
     number, known = counter(model.model), run.current().endpoint(model).price
     short = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
     thought = REASONING_TOKENS if is_reasoning(model.model) else 0
-    prompt = picture_tokens + sum(count_messages(render(*one[:2]), number.count) for one in asked)
-    reply = sum((number.count(text) if text else short) + thought for *_, text in asked)
-    work = CostEstimate(calls=len(asked), judge_tokens=prompt, reply_tokens=reply)
+    prompt = picture_tokens + sum(
+        count_messages(render(*one[:2]), number.count) for one in requests
+    )
+    reply = sum((number.count(text) if text else short) + thought for *_, text in requests)
+    work = CostEstimate(calls=len(requests), judge_tokens=prompt, reply_tokens=reply)
     work.cost = known.cost(prompt, reply) if known else None
     work.batch_cost = known.cost(prompt, reply, batch=True) if known else None
     for _ in range(times):
-        found.add(work)
+        estimate.add(work)
     note = f"{model.label}: tokens by {number.name}"
-    if all(text for *_, text in asked):
+    if all(text for *_, text in requests):
         note += f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
     else:
         error = f"within {number.error:.0%} of a total" if number.error else "exact"
         error = "error unknown" if number.error is None else error
         note += f" ({error}); replies: {short + thought} tokens assumed"
         note += ", most of them reasoning" if thought else ""
-    found.notes.append(note)
+    estimate.notes.append(note)
 
 
 def default_rate() -> tuple[float, str]:
@@ -107,13 +109,14 @@ def default_rate() -> tuple[float, str]:
     return rate, why
 
 
-def summary(found: CostEstimate) -> str:
+def summary(estimate: CostEstimate) -> str:
     """The estimate in words, in one line."""
-    if not found.calls:
-        return f"{found.verdicts:,} verdicts, no requests"
+    if not estimate.calls:
+        return f"{estimate.verdicts:,} verdicts, no requests"
     rate, why = default_rate()
-    took = f"{duration(found.calls / rate)} at {rate:g} calls a second ({why})"
+    took = f"{duration(estimate.calls / rate)} at {rate:g} calls a second ({why})"
     return (
-        f"{found.verdicts:,} verdicts, {found.calls:,} calls, about {found.judge_tokens:,} + "
-        f"{found.reply_tokens:,} tokens, {price(found.cost)}, {took}"
+        f"{estimate.verdicts:,} verdicts, {estimate.calls:,} calls, "
+        f"about {estimate.judge_tokens:,} + "
+        f"{estimate.reply_tokens:,} tokens, {price(estimate.cost)}, {took}"
     )

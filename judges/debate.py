@@ -34,7 +34,7 @@ from lmms_eval_tasks.judges.verdict import (
     failure_of,
     total_usage,
 )
-from lmms_eval_tasks.prompts import Prompt, fill, load
+from lmms_eval_tasks.prompts import Prompt, fill, load_prompt
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 
@@ -130,7 +130,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 
 def load_prompts(override_dir: Path | None = None) -> Prompt:
     """The debate's texts: the user's `judges/debate.yml` before ours. PromptError: as `load`'s."""
-    return load("judges", "debate", _PARTS, override_dir)
+    return load_prompt("judges", "debate", _PARTS, override_dir)
 
 
 class DebateJudge(Judge):
@@ -168,7 +168,7 @@ class DebateJudge(Judge):
         label, usage = self.config.label, total_usage(said)
         return [replace(final, judge=label, usage=usage, parts=tuple(said))] * samples
 
-    def _asked(self, base: Criterion, turn: _Turn, seen: Mapping[_Turn, Verdict]) -> Criterion:
+    def _asked(self, base: Criterion, turn: _Turn, turns: Mapping[_Turn, Verdict]) -> Criterion:
         """The base criterion with the turn's texts behind its own.
 
         Each reason that was seen is an untrusted field, and so a block of its own: no reason can
@@ -176,7 +176,7 @@ class DebateJudge(Judge):
         """
         text = {"": "", **self._prompts.text}
         lines = []
-        for other, verdict in seen.items():
+        for other, verdict in turns.items():
             shown = {
                 "agent": other.agent,
                 "round": str(other.round),
@@ -200,7 +200,7 @@ class DebateJudge(Judge):
             labels=(),
             exact_schema=None,
             prompt_hash=f"{base.prompt_hash}+{self._prompts.hash}",
-            untrusted=(*base.untrusted, *_reasons(seen)),
+            untrusted=(*base.untrusted, *_reasons(turns)),
             # Log-probabilities cost; only the last word's are of use.
             top_logprobs=base.top_logprobs if turn.round is None else 0,
         )
@@ -220,9 +220,9 @@ def _below(text: str, more: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", f"{text.rstrip()}\n\n{more.strip()}").rstrip() + "\n"
 
 
-def _reasons(seen: Mapping[_Turn, Verdict]) -> dict[str, str]:
+def _reasons(turns: Mapping[_Turn, Verdict]) -> dict[str, str]:
     """The reasons of the usable turns, by field."""
-    return {turn.field: one.reason for turn, one in seen.items() if one.score is not None}
+    return {turn.field: one.reason for turn, one in turns.items() if one.score is not None}
 
 
 @lru_cache(maxsize=32)

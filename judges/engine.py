@@ -31,7 +31,7 @@ from lmms_eval_tasks.judges.providers.exchange import (
     Request,
     key,
 )
-from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.reader import read_verdict
 from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS, sum_known, total_usage
 from lmms_eval_tasks.prompts import fill
@@ -57,7 +57,7 @@ class LanguageJudge(Judge):
         """Judge one item `samples` times; a request for several choices costs its prompt once.
 
         Statuses: `api_error` after the configured retries; `skipped` over the budget, or once the
-        endpoint was given up; else as in `reader.judged`, after one repair attempt.
+        endpoint was given up; else as in `reader.read_verdict`, after one repair attempt.
 
         Raises:
             PromptError: the template names a field that is not in `fields` (a benchmark's bug).
@@ -75,7 +75,7 @@ class LanguageJudge(Judge):
         def judge(answer: JudgeReply | ProviderError) -> Verdict:
             if isinstance(answer, ProviderError):
                 return Verdict(None, answer.status, str(answer), judge=self.config.label)
-            return judged(criterion, fields, answer, self.config.label)
+            return read_verdict(criterion, fields, answer, self.config.label)
 
         for sample, answer in enumerate(self._ask(criterion, request, range(samples))):
             verdict = judge(answer)

@@ -22,7 +22,14 @@ from typing_extensions import ReadOnly
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.verdict import Ask, Judged, Scoring, failure_of, graded, total_usage
+from lmms_eval_tasks.judges.verdict import (
+    JudgedAnswer,
+    JudgeRequest,
+    ScoringSteps,
+    failure_of,
+    judged_answer,
+    total_usage,
+)
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.metrics import rating_means
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
@@ -46,7 +53,7 @@ class GEvalRating(BaseModel):
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
-def stated(reply: GEvalRating) -> float:
+def stated_rating(reply: GEvalRating) -> float:
     """The score that a reply states, for `Criterion.score`."""
     return float(reply.score)
 
@@ -58,7 +65,9 @@ _NUMBERS = [str(number) for number in range(LOWEST, HIGHEST + 1)]
 _AROUND = " \t\r\n\"'`:,{}[]*"
 
 
-def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
+def expected(
+    reply: JudgeReply, read_rating: Callable[[str], int | None]
+) -> tuple[float, float] | None:
     """The rating's mean over the judge's own probabilities at the place of the rating's token, and
     the probability (0, 1] that lies on numbers of the scale at all; None where the reply has no
     log-probabilities, or where no single token tells the number.
@@ -72,13 +81,13 @@ def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[floa
         read: what a text states, None where that is no one rating (judges/reader.py).
     """
     tokens = reply.tokens or ()
-    chosen = read(reply.text or "") if tokens else None
+    chosen = read_rating(reply.text or "") if tokens else None
     texts = [token.text for token in tokens]
     other = next(number for number in _NUMBERS if number != str(chosen))
     for place, token in enumerate(tokens):
         if token.text.strip(_AROUND) == str(chosen):
             changed = token.text.replace(str(chosen), other)
-            if read("".join([*texts[:place], changed, *texts[place + 1 :]])) != chosen:
+            if read_rating("".join([*texts[:place], changed, *texts[place + 1 :]])) != chosen:
                 break
     else:
         return None
@@ -127,7 +136,7 @@ class TextRatings(TextRating):
     dimensions: ReadOnly[Mapping[str, TextDimension]]
 
 
-def describe(config: JudgeConfig) -> JsonObject:
+def describe_ratings(config: JudgeConfig) -> JsonObject:
     """Return the settings of ratings, for a run's results, as plain types."""
     drawn = sampling(config)
     return {
@@ -138,11 +147,11 @@ def describe(config: JudgeConfig) -> JsonObject:
 
 
 def rated(
-    asked: Mapping[str, Criterion],
+    criteria: Mapping[str, Criterion],
     fields: Mapping[str, object],
     reply: str,
     status: str = "ok",
-) -> Scoring[TextRatings]:
+) -> ScoringSteps[TextRatings]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
     For `yield from` in a task's `score` (asking.py). Where the judge or the host's request fails
@@ -158,16 +167,24 @@ def rated(
     if status in ("ok", "refused"):
         status, candidate = reply_text.to_judge(reply)
     nothing = 0.0 if status in CANDIDATE_FAILURES else None
-    done = dict.fromkeys(asked, Judged("", status, nothing, None))
+    done = dict.fromkeys(criteria, JudgedAnswer("", status, nothing, None))
     if status == "ok":
         shown = {**fields, "candidate": candidate}
-        first = [_RatingAsk(name, one, shown) for name, one in asked.items()]
+        first = [_RatingRequest(name, one, shown) for name, one in criteria.items()]
         given = yield first
-        done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
+        done = {
+            request.name: judged_answer(candidate, one)
+            for request, one in zip(first, given, strict=True)
+        }
         if all(one.status == "ok" for one in done.values()) and _mode(done) is None:
             pairs = zip(first, given, strict=True)
-            given = yield [_DrawnAsk(a.name, a.criterion, shown, first=one) for a, one in pairs]
-            done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
+            given = yield [
+                _SampledRequest(a.name, a.criterion, shown, first=one) for a, one in pairs
+            ]
+            done = {
+                request.name: judged_answer(candidate, one)
+                for request, one in zip(first, given, strict=True)
+            }
     failed = [one for one in done.values() if one.status != "ok"]
     mode = None if failed else _mode(done)
     field = {"logprobs": "expected", "samples": "score"}.get(mode or "", "")
@@ -188,9 +205,9 @@ def rated(
     }
 
 
-def _mode(done: Mapping[str, Judged]) -> str | None:
+def _mode(answers: Mapping[str, JudgedAnswer]) -> str | None:
     """The mode that all dimensions have; None if they have none in common yet."""
-    given = [one.verdict for one in done.values() if one.verdict is not None]
+    given = [one.verdict for one in answers.values() if one.verdict is not None]
     if all(verdict.expected is not None for verdict in given):
         return MODES["geval_logprobs"]
     # A mean's parts are the same judge's; a panel's are others'.
@@ -223,37 +240,37 @@ def sampling(config: JudgeConfig) -> JudgeConfig:
 
 
 @dataclass(frozen=True)
-class _RatingAsk(Ask):
+class _RatingRequest(JudgeRequest):
     """A dimension's rating with the probabilities of its token; all have the same mode."""
 
     in_one: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class _DrawnAsk(Ask):
+class _SampledRequest(JudgeRequest):
     """SAMPLES ratings, where a judge gives no probabilities: their mean."""
 
     first: Verdict | None = None  # that told so; its usage counts with theirs
 
     def answered(self, judge: Judge) -> Verdict:
         """Return the mean of samples (`drawn`)."""
-        return drawn(judge, self)
+        return sampled_verdict(judge, self)
 
     def stands(self, saved: Verdict) -> bool:  # noqa: ARG002
         """Not by itself: the rating before it has the mean's place among saved verdicts."""
         return False
 
 
-def drawn(judge: Judge, ask: _DrawnAsk) -> Verdict:
-    """The mean of an ask's samples at `TEMPERATURE`; a failure unless more than half have a score.
+def sampled_verdict(judge: Judge, request: _SampledRequest) -> Verdict:
+    """The mean of a request's samples at `TEMPERATURE`; a failure if half of them have no score.
 
     The verdict that it follows (`first`) is not in the mean, but its usage counts here.
     """
     config = sampling(judge.config)
     # A judge that is not the run's own (a stand-in) draws them itself.
-    if config != judge.config and judges.make(judge.config) is judge:
-        judge = judges.make(config)
-    given = judge.verdicts(ask.criterion, ask.fields, SAMPLES)
+    if config != judge.config and judges.make_judge(judge.config) is judge:
+        judge = judges.make_judge(config)
+    given = judge.verdicts(request.criterion, request.fields, SAMPLES)
     scores = [one.score for one in given if one.score is not None]
     enough = 2 * len(scores) > len(given)
     told = f"mean of {len(scores)} of {len(given)} samples"
@@ -266,6 +283,6 @@ def drawn(judge: Judge, ask: _DrawnAsk) -> Verdict:
         judge=given[0].judge,
         model=given[0].model,
         setup=given[0].setup,
-        usage=total_usage([*([ask.first] if ask.first else []), *given]),
+        usage=total_usage([*([request.first] if request.first else []), *given]),
         parts=tuple(given),
     )

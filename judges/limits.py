@@ -250,12 +250,12 @@ class Budget:
                 self.cost = sum_known([self.cost, most.cost if bill.cost is None else bill.cost])
                 self._settled.notify_all()
 
-    def _over(self, *wanted: Bill) -> str:
+    def _over(self, *bills: Bill) -> str:
         """The limit that all these together would pass, in words, or ''."""
-        calls = self.calls + sum(each.calls for each in wanted)
+        calls = self.calls + sum(each.calls for each in bills)
         if self.max_calls is not None and calls > self.max_calls:
             return f"over the budget of {self.max_calls} calls"
-        held = (self.excess.get(one.judge, 1.0) * (one.cost or 0.0) for one in wanted)
+        held = (self.excess.get(one.judge, 1.0) * (one.cost or 0.0) for one in bills)
         cost = (self.cost or 0.0) + sum(held)
         over = self.max_cost is not None and cost > self.max_cost + _ROUNDING
         return f"over the budget of ${self.max_cost:.3g}" if over else ""

@@ -26,7 +26,7 @@ from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 # --- tokens ---------------------------------------------------------------------------------------
 #
@@ -226,7 +226,7 @@ def load_prices(override: Path | None = None) -> PriceList:
         try:
             file = _File.model_validate(read_yaml(path, form))
         except ValidationError as error:
-            raise JudgeError(f"{path}: {told(error)}") from None
+            raise JudgeError(f"{path}: {validation_problems(error)}") from None
         entries |= {name.rstrip("/"): price for name, price in file.models.items()}
         dated = f" of {file.date}" if file.date else " (no date)"
         origin.append(f"{path.name}{dated} over them" if origin else f"prices{dated}")

@@ -52,7 +52,7 @@ _FIELD_LINE = re.compile(
 )
 
 
-def judged(
+def read_verdict(
     criterion: Criterion, fields: Mapping[str, object], reply: JudgeReply, label: str
 ) -> Verdict:
     """Return the verdict on `fields` that `reply` states.
@@ -61,7 +61,7 @@ def judged(
     for a reply that was cut off, also where what arrived looks whole, but for a label that stands
     whole before its reason was cut (the authors of MAIA read the first word); `refused` for a
     content filter or a refusal; `parse_failure` (or `truncated`) for a text that is not one verdict
-    (`reader.read`); else `ok`, with the criterion's score. An `ok` without a reason has
+    (`reader.read_reply`); else `ok`, with the criterion's score. An `ok` without a reason has
     `reason == ""`, so that such verdicts can be counted.
 
     Args:
@@ -75,12 +75,12 @@ def judged(
     examples = [criterion.system, criterion.template]
     given = criterion.schema, quotable(criterion, fields), bare, criterion.labels
 
-    def said(text: str) -> BaseModel:
-        return read(text, *given, examples=examples, cut=cut)
+    def parse(text: str) -> BaseModel:
+        return read_reply(text, *given, examples=examples, cut=cut)
 
     def stated(text: str) -> int | None:
         try:
-            return int(getattr(said(text), bare or ""))
+            return int(getattr(parse(text), bare or ""))
         except UnreadableError:
             return None
 
@@ -93,7 +93,7 @@ def judged(
             raise UnreadableError("stopped by a content filter", Status.REFUSED)
         if reply.refusal or reply.text is None:
             raise UnreadableError(reply.refusal or "a reply without content", Status.REFUSED)
-        value = said(reply.text)
+        value = parse(reply.text)
     except UnreadableError as problem:
         why = str(problem)[:_MAX_REASON]
         status = Status.TRUNCATED if cut else problem.status
@@ -121,16 +121,16 @@ def quotable(criterion: Criterion, fields: Mapping[str, object]) -> list[str]:
     return texts
 
 
-def said(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
+def parsed_reply(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
     """Return a verdict's reply in the criterion's schema; None if it cannot be read."""
     try:
         sources, labels = quotable(criterion, fields), criterion.labels
-        return read(verdict.raw, criterion.schema, sources, labels=labels)
+        return read_reply(verdict.raw, criterion.schema, sources, labels=labels)
     except UnreadableError:
         return None
 
 
-def read(
+def read_reply(
     reply: str,
     schema: type[BaseModel],
     untrusted: Iterable[str] = (),

@@ -159,7 +159,7 @@ class Progress:
         self._enabled, self._lock = enabled, threading.Lock()
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        self.done = self.failed = self._expected = self._shown = 0
+        self.n_done = self.failed = self._expected = self._shown = 0
 
     def expect(self, verdicts: int) -> None:
         """Count verdicts that will be given, and show from now on how far they are."""
@@ -173,10 +173,10 @@ class Progress:
         while not self._closed.wait(EVERY):
             self._show(self._expected)
 
-    def given(self, failed: int, verdicts: int = 1) -> None:
+    def count(self, failed: int, verdicts: int = 1) -> None:
         """Count verdicts that a task got, of them some without a score."""
         with self._lock:
-            self.done += verdicts
+            self.n_done += verdicts
             self.failed += failed
 
     def close(self) -> None:
@@ -187,13 +187,13 @@ class Progress:
     def _show(self, expected: int = 0) -> None:
         """Print the line if there is news, or if one of `expected` verdicts is still to come."""
         with self._lock:
-            if self._shown < self.done or self.done < expected:
+            if self._shown < self.n_done or self.n_done < expected:
                 self._print()
 
     def _print(self) -> None:
-        self._shown, total = self.done, self._ledger.total()
-        of = f" of {self._expected:,}" if self._expected >= self.done else ""
-        told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} without a score"
+        self._shown, total = self.n_done, self._ledger.total()
+        of = f" of {self._expected:,}" if self._expected >= self.n_done else ""
+        told = f"judging: {self.n_done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
         told += f", {_number(total.retries, 'retry', 'retries')}" if total.retries else ""
         told += f", {flying:,} in flight" if (flying := self._in_flight()) else ""
@@ -221,7 +221,7 @@ def price(amount: float | None) -> str:
     return "unknown price" if amount is None else dollars(amount)
 
 
-def lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
+def usage_lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
     """Return the lines after a run: one for each task and judge, and their total if several.
 
     A judge whose replies name more than one model has them in its lines: it changed in the run.
@@ -251,13 +251,13 @@ def of_results(results: Mapping[str, Json], *, by_task: bool = True) -> list[str
         return []
     ledger = Ledger()
     ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
-    return lines(ledger.rows(), work["prices"])
+    return usage_lines(ledger.rows(), work["prices"])
 
 
-def departures(found: Iterable[Sequence[str]]) -> list[str]:
+def departures(departed: Iterable[Sequence[str]]) -> list[str]:
     """A line for each judge and way in which its endpoint departs from what was asked for."""
     names: dict[tuple[str, str], list[str]] = {}
-    for label, how, name in sorted(set(map(tuple, found))):
+    for label, how, name in sorted(set(map(tuple, departed))):
         names.setdefault((label, how), []).append(name)
     words = {"ignored": "takes and ignores", "left out": "does not take"}
     return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
@@ -284,5 +284,5 @@ def _notes(notes: Mapping[str, object]) -> str:
     return f" ({told})" if told else ""
 
 
-def _number(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def _number(count: int, singular: str, many: str = "") -> str:
+    return f"{count:,} {singular if count == 1 else many or singular + 's'}"

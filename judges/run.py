@@ -31,7 +31,7 @@ from lmms_eval_tasks.judges.limits import (
 from lmms_eval_tasks.judges.prices import PriceList, load_prices
 from lmms_eval_tasks.judges.providers.endpoint import Endpoint, room
 from lmms_eval_tasks.judges.providers.exchange import Provider
-from lmms_eval_tasks.judges.report import Ledger, Progress, departures, lines, task
+from lmms_eval_tasks.judges.report import Ledger, Progress, departures, task, usage_lines
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
@@ -198,10 +198,10 @@ class JudgeSession:
         ends = list(self.endpoints.items())
         return [f"{name}: {end.breaker.reason}" for name, end in ends if end.breaker.is_open]
 
-    def told(self) -> list[str]:
+    def report_lines(self) -> list[str]:
         """Return lines on what its judges did and cost, and on endpoints that were given up."""
         departed = departures(self.departed())
-        return [*lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
+        return [*usage_lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
 
     def departed(self) -> list[tuple[str, str, str]]:
         """Return what endpoints made of parameters: judge, "ignored" or "left out", parameter."""
@@ -243,15 +243,15 @@ class _Outermost(Judge):
         if self.config.endpoints != (self.config,):  # a language model counts its own
             for verdict in found:
                 self._run.ledger.verdict(self.config.label, verdict)
-        self._run.progress.given(sum(one.score is None for one in found), len(found))
-        own = setup(self.config, criterion)
+        self._run.progress.count(sum(one.score is None for one in found), len(found))
+        own = judge_fingerprint(self.config, criterion)
         return [replace(verdict, setup=own) for verdict in found]
 
 
 # --- a judge from its setting to its description --------------------------------------------------
 
 
-def setup(config: JudgeConfig, criterion: Criterion) -> str:
+def judge_fingerprint(config: JudgeConfig, criterion: Criterion) -> str:
     """Hash of a judge's settings and a criterion's prompt: what `Verdict.setup` holds."""
     return f"{config.fingerprint}-{criterion.prompt_hash}"
 
@@ -270,7 +270,7 @@ def configured(
     return resolve(spec, env, default_model=paper)
 
 
-def make(config: JudgeConfig) -> Judge:
+def make_judge(config: JudgeConfig) -> Judge:
     """The judge of `config` in this process's run: its threads share one client.
 
     Making it opens no connection; a fork may come between (the client sees to that).
@@ -282,7 +282,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     """Check before a run all that can be checked without asking anyone: recordings, the cache, the
     prices where a budget needs them, a local model's files. TasksError: what is wrong.
     """
-    make(config)  # a file of recordings is read, a panel's members are looked at
+    make_judge(config)  # a file of recordings is read, a panel's members are looked at
     run, asked = current(), list(criteria)
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
@@ -300,7 +300,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
             )
 
 
-def describe(config: JudgeConfig) -> JsonObject:
+def describe_judge(config: JudgeConfig) -> JsonObject:
     """The judge and the limits of this run as plain types, for results; no secrets.
 
     `warning` is None, or one sentence that every number made by this judge must carry.
@@ -332,7 +332,7 @@ def announcement(config: JudgeConfig, prompt: str = "") -> str:
 
 def current() -> JudgeSession:
     """Its judges' run. TasksError: a setting, the cache or the prices cannot be used."""
-    return context.current().own(JudgeSession, from_settings)
+    return context.current().instance_of(JudgeSession, from_settings)
 
 
 def _interrupt() -> str:

@@ -71,7 +71,7 @@ class Verdict:
     raw: str = ""  # the reply as received; kept also when it could not be read
     judge: str = ""  # who was asked: `JudgeConfig.label`
     model: str = ""  # the model as the endpoint named it in its reply
-    setup: str = ""  # hash of the judge's settings and prompt: `judges.setup`
+    setup: str = ""  # hash of the judge's settings and prompt: `judges.judge_fingerprint`
     repaired: bool = False  # the first reply could not be used, this is the second one's verdict
     usage: Usage | None = None
     # G-Eval: the score's mean over the probabilities of the score's own token, and the share of the
@@ -167,7 +167,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class JudgeConfig:
-    """Everything that makes a judge. Hashable: one judge per config and run (`judges.make`)."""
+    """Everything that makes a judge. Hashable: one judge per config and run."""
 
     provider: str  # one of the names above
     model: str = ""  # as asked for; a recordings file for `replay`
@@ -290,14 +290,14 @@ class Judge(ABC):
 
 
 @dataclass(frozen=True)
-class Ask:
+class JudgeRequest:
     """One thing to be judged. What one scoring needs beside this is a kind of its own."""
 
     name: str  # finds its saved verdict again; unique in an item
     criterion: Criterion
     fields: Mapping[str, object]  # the criterion's placeholders
-    rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
-    stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
+    rests_on: str = ""  # an earlier one; a saved verdict falls when that one is asked anew
+    stand_in: str = ""  # a reply as the judge may give it, for estimates, if later ones rest on it
     in_one: ClassVar[bool] = False  # saved verdicts of a list stand only if all of them do
 
     def answered(self, judge: Judge) -> Verdict:
@@ -309,13 +309,15 @@ class Ask:
         return True
 
 
-Asks = Sequence[Ask]
+JudgeRequests = Sequence[JudgeRequest]
 R = TypeVar("R")
-Scoring = Generator[Asks, Sequence[Verdict], R]  # returns the fields that an item gets
+ScoringSteps = Generator[
+    JudgeRequests, Sequence[Verdict], R
+]  # returns the fields that an item gets
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
 
 
-class Judged(NamedTuple):
+class JudgedAnswer(NamedTuple):
     """An answer and what became of it."""
 
     candidate: str  # what was put to the judge: without reasoning; empty if it is no answer
@@ -329,10 +331,12 @@ class Judged(NamedTuple):
         return self.score if self.score is None or self.score % 1 else int(self.score)
 
 
-def graded(candidate: str, verdict: Verdict) -> Judged:
+def judged_answer(candidate: str, verdict: Verdict) -> JudgedAnswer:
     """An answer with its verdict: whose trouble it is if there is no score."""
     if verdict.judge == NONE:
         # Not `judge_skipped`: an answer over the budget is a failure of a judged run, this is not.
-        return Judged(candidate, NOT_JUDGED, None, verdict)
+        return JudgedAnswer(candidate, NOT_JUDGED, None, verdict)
     ok = verdict.status == Status.OK.value
-    return Judged(candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict)
+    return JudgedAnswer(
+        candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict
+    )

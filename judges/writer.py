@@ -30,7 +30,7 @@ from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader, run
 from lmms_eval_tasks.judges.report import dollars
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.json_files import Json
 
@@ -84,10 +84,10 @@ class Want(Generic[R_co]):
     images: Callable[[], Mapping[str, object]] = dict
     pictures: int = 0  # how many they are
 
-    def said(self, verdict: Verdict) -> R_co | None:
+    def parsed_reply(self, verdict: Verdict) -> R_co | None:
         """The reply in its schema; None if there is none that can be used."""
         ok = verdict.status == Status.OK.value
-        return reader.said(self.criterion, self.fields, verdict) if ok else None
+        return reader.parsed_reply(self.criterion, self.fields, verdict) if ok else None
 
 
 Unit = Generator[Sequence[Want[BaseModel]], Sequence[Verdict], T_co]
@@ -104,35 +104,35 @@ class Step(Generic[R]):
     images: tuple[str, ...] = ()  # those of them that are lists of pictures
     words: tuple[str, ...] = ()  # placeholders of the instructions
 
-    def criterion(self, given: Prompt, schema: type[R] | None = None) -> Criterion:
+    def criterion(self, prompt: Prompt, schema: type[R] | None = None) -> Criterion:
         """The step as the judges' layer asks it; its score says only that there is a reply."""
         return Criterion(
             name=f"{self.benchmark}_{self.name}",
-            system=given.text[self.name],
-            template=given.text[f"{self.name}_user"],
+            system=prompt.text[self.name],
+            template=prompt.text[f"{self.name}_user"],
             schema=schema or self.schema,
             score=lambda _: 1.0,
-            prompt_hash=given.hash,
+            prompt_hash=prompt.hash,
             untrusted=tuple(one for one in self.shows if one not in self.images),
             images=self.images,
         )
 
     def want(
         self,
-        given: Prompt,
+        prompt: Prompt,
         fields: Mapping[str, object],
         stand_in: Json,
         schema: type[R] | None = None,
     ) -> Want[R]:
         """The request of a unit; `schema` may check more (`checked`)."""
-        return Want(self.name, self.criterion(given, schema), fields, stand_in)
+        return Want(self.name, self.criterion(prompt, schema), fields, stand_in)
 
 
-def load(name: str, steps: Sequence[Step[Any]]) -> Prompt:
+def load_step_prompt(name: str, steps: Sequence[Step[Any]]) -> Prompt:
     """The prompt file of a benchmark's steps, the user's before ours; else PromptError."""
     required = {one.name: one.words for one in steps}
     required |= {f"{one.name}_user": one.shows for one in steps}
-    return prompts.load(steps[0].benchmark, name, required)
+    return prompts.load_prompt(steps[0].benchmark, name, required)
 
 
 # --- who writes -----------------------------------------------------------------------------------
@@ -177,14 +177,14 @@ class Written(Generic[T_co]):
     """A unit that was run, and what it returned."""
 
     unit: str  # its name
-    made: T_co | None  # what it returned; None if it ended early
+    result: T_co | None  # what it returned; None if it ended early
     failures: Mapping[str, str]  # requests without a usable reply: name -> status and reason
 
 
 def needed(want: Want[R]) -> Unit[R]:
     """The reply to one request, for `yield from`; a unit without it ends (EndedError)."""
     (verdict,) = yield [want]
-    if (found := want.said(verdict)) is None:
+    if (found := want.parsed_reply(verdict)) is None:
         raise EndedError
     return found
 
@@ -194,10 +194,10 @@ def start(config: JudgeConfig, criteria: Iterable[Criterion], prompt: str) -> No
     by which instructions.
     """
     judges.preflight(config, criteria)
-    say(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
+    notify(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
 
 
-def write(
+def run_units(
     units: Mapping[str, Unit[T_co]],
     config: JudgeConfig,
     task: str,
@@ -208,7 +208,7 @@ def write(
     `task` is booked in the ledger; `each` is called with a unit as soon as it is through, from
     several threads. What became of each unit, in their order.
     """
-    judge = judges.make(config)
+    judge = judges.make_judge(config)
 
     def ask(want: Want[BaseModel]) -> Verdict:
         return judge.verdict(want.criterion, {**want.fields, **want.images()})
@@ -241,7 +241,7 @@ def _drive(
         return Written(name, getattr(done, "value", None), failures)
 
 
-def lines(written: Iterable[Written[object]]) -> Iterator[str]:
+def outcome_lines(written: Iterable[Written[object]]) -> Iterator[str]:
     """Return lines after a run: failures by unit, what helps, and what it took."""
     failed = [one for one in written if one.failures]
     for one in failed:
@@ -257,7 +257,7 @@ def lines(written: Iterable[Written[object]]) -> Iterator[str]:
         )
     elif failed:
         yield "run the same command again to go on"
-    yield from (line.removeprefix("judge ") for line in run.current().told())
+    yield from (line.removeprefix("judge ") for line in run.current().report_lines())
 
 
 # --- what it will cost ----------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def stored(benchmark: str) -> Mapping[str, Json]:
     return {**_NO_PAPER, **found}
 
 
-def tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+def stored_tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     """The tables of a parsed file: the paper's, then those that stand beside them."""
     return [*board.get("tables", ()), *board.get("beside", {}).values()]
 
@@ -134,38 +134,38 @@ def heading(column: Mapping[str, Json]) -> str:
     return str(column.get("heading") or column["title"].replace(" ", "\n", 1))
 
 
-def title(found: Mapping[str, Json]) -> str:
+def title(table: Mapping[str, Json]) -> str:
     """The name of a stored table."""
-    return found.get("label") or f"Table {found['number']}"
+    return table.get("label") or f"Table {table['number']}"
 
 
-def rows(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[PrintedRow]:
+def printed_rows(board: Mapping[str, Json], table: Mapping[str, Json]) -> list[PrintedRow]:
     """The rows of a file's table."""
     models: Mapping[str, str] = board["models"]
     # What a table's rows are, if its first column is headed so: models, with one name each.
-    of_models = found.get("name_title", "Model") in ("Model", "Judge", "Candidate")
+    of_models = table.get("name_title", "Model") in ("Model", "Judge", "Candidate")
     return [
         PrintedRow(
             row["name"],
             models[row["name"]] if of_models else None,
             row.get("group", ""),
-            dict(zip(found["columns"], row["cells"], strict=True)),
+            dict(zip(table["columns"], row["cells"], strict=True)),
         )
-        for row in found["rows"]
+        for row in table["rows"]
     ]
 
 
-def cells(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[list[PrintedCell]]:
+def cells(board: Mapping[str, Json], table: Mapping[str, Json]) -> list[list[PrintedCell]]:
     """The figures of a file's table, row by row."""
     columns = board["columns"]
     made = []
-    for row, raw in zip(rows(board, found), found["rows"], strict=True):
+    for row, raw in zip(printed_rows(board, table), table["rows"], strict=True):
         line = []
         for column, figure in row.figures.items():
-            parts = [one.get("ours", {}) for one in (found, columns[column], raw)]
+            parts = [one.get("ours", {}) for one in (table, columns[column], raw)]
             kind, ours = _ours(parts, row, column, raw.get("dashes", ""))
-            unit = raw.get("unit") or found.get("unit") or columns[column]["unit"]
-            model, identity = _model(board, found.get("models"), row, column)
+            unit = raw.get("unit") or table.get("unit") or columns[column]["unit"]
+            model, identity = _model(board, table.get("models"), row, column)
             scale = SCALES.get(unit, 1.0)
             line.append(PrintedCell(kind, row.name, column, figure, scale, model, identity, ours))
         made.append(line)

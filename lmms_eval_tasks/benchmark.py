@@ -27,7 +27,7 @@ from typing_extensions import NotRequired, ReadOnly, TypeVar
 
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
-from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, ScoringSteps
 from lmms_eval_tasks.media import sources
 from lmms_eval_tasks.media.sources import CheckedSource, Source
 from lmms_eval_tasks.utils import released_files
@@ -131,7 +131,7 @@ class Metric(Generic[I]):
         """True if an interval is computed; for some metrics one takes minutes."""
         return self.always_interval or self.host_fields is not None or self.per_unit is not None
 
-    def own(self, items: Sequence[I]) -> Sequence[I]:
+    def counted_items(self, items: Sequence[I]) -> Sequence[I]:
         """The items that count (`include`)."""
         return items if self.include is None else [item for item in items if self.include(item)]
 
@@ -166,7 +166,7 @@ class Task(Generic[D, K, I]):
     log_fields: Callable[[D], K]
     # Returns further fields of the item, given the log's fields and the reply. A task with a judge
     # is a generator that yields its requests (judges/asking.py).
-    score: Callable[[K, str], Scoring[Fields] | Fields]
+    score: Callable[[K, str], ScoringSteps[Fields] | Fields]
     metrics: Sequence[Metric[I]]
     # The item's fields that say what was asked: question or options, media, setting, reference.
     # Items of two runs are paired if these are equal; an id may depend on an order.
@@ -179,7 +179,7 @@ class Task(Generic[D, K, I]):
     media_log: Callable[[D], Fields] = lambda doc: {}  # noqa: ARG005
     # Scores several items at once, after all replies: yields an item's id and a scoring that
     # returns further fields of it. Not in lmms-eval's table.
-    score_jointly: Callable[[Sequence[I]], Iterable[tuple[str, Scoring[Fields]]]] | None = None
+    score_jointly: Callable[[Sequence[I]], Iterable[tuple[str, ScoringSteps[Fields]]]] | None = None
     judgements: Collection[str] = ()  # names of what the judge is asked; empty without a judge
     extra: str = ""  # the extra whose packages the metrics need (utils/extras.py)
     required_fields: Collection[str] = ()  # a saved item without one cannot be scored again
@@ -264,7 +264,7 @@ class KnownAnswer(NamedTuple):
     doc: Item  # the question's fields in the log (`Task.log_fields`)
     text: str  # the answer
     # The right verdicts by name (`Task.judgements`), the main one first; empty if none is known.
-    known: Mapping[str, float]
+    right_verdicts: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class Benchmark:
 
     # --- data ---------------------------------------------------------------------------------
 
-    def read(self, place: Path, /) -> Release:
+    def read_release(self, place: Path, /) -> Release:
         """Read and validate the data in a folder, or a data file.
 
         Raises:
@@ -311,9 +311,9 @@ class Benchmark:
         raise NotImplementedError
 
     def _read(self, place: Path) -> Release:
-        """As `read`; a folder or file that the user may not read is a DataError too."""
+        """As `read_release`; a folder or file that the user may not read is a DataError too."""
         try:
-            return self.read(place)
+            return self.read_release(place)
         except OSError as error:
             raise DataError(f"{error.filename or place}: {error.strerror or error}") from None
 
@@ -342,7 +342,7 @@ class Benchmark:
         """
         release = self._read(settings.required_folder(self.name, self.title, self.how_to_get))
         wanted = [one for one in self.sources(release, names) if videos or not one.is_video]
-        checked = [sources.check(one, only) for one in wanted if one.tasks]
+        checked = [sources.check_source(one, only) for one in wanted if one.tasks]
         records = f"{self.title} {self.records}"
         total = release.n_records + len(release.problems)
         complaints = sources.bad_items(release.problems, f"of {total:,} {records} cannot be used")
@@ -369,7 +369,11 @@ class Benchmark:
 
     def _status(self, place: Path) -> DataStatus:
         release = self._read(place)
-        found = [sources.check(one) for one in self.sources(release, [*self.tasks]) if one.is_video]
+        found = [
+            sources.check_source(one)
+            for one in self.sources(release, [*self.tasks])
+            if one.is_video
+        ]
         of_paper = [released_files.compared(release.counts, self.paper_counts)]
         notes = [*(of_paper if self.paper_counts else []), *self.data_notes(release)]
         if len(found) > 1:
@@ -532,7 +536,7 @@ class Benchmark:
         """
         from lmms_eval_tasks.tables import layouts
 
-        return layouts.tables(self.board(), self.table_rows(rows))
+        return layouts.draw_tables(self.board(), self.table_rows(rows))
 
     def table_rows(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
         """Add to the rows the numbers that `board` needs and that follow from several rows."""
@@ -553,14 +557,14 @@ class Benchmark:
         """
         return items
 
-    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+    def notes(self, items_by_task: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Lines about one model's saved runs together; items have only `id` and `status` here."""
         return ()
 
 
 def option_set(variable: str) -> list[Condition]:
     """The condition that a setting differs from its default; [] if it does not."""
-    line = settings.told(variable)
+    line = settings.setting_note(variable)
     return [Condition(Kind.OPTION, line)] if line else []
 
 
@@ -612,7 +616,7 @@ def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
 def rating_metrics(
     name: str,
     rated: Callable[[Sequence[S]], Sequence[DimensionRating]],
-    asked: Callable[[Sequence[S]], Sized] | None = None,
+    expected: Callable[[Sequence[S]], Sized] | None = None,
 ) -> list[Metric[S]]:
     """A judge's ratings: the mean of those that count, how many failed, and the share that counts.
 
@@ -620,7 +624,7 @@ def rating_metrics(
         rated: the ratings of some items.
         asked: what should have one, if that is more than those.
     """
-    wanted = asked or rated
+    wanted = expected or rated
 
     def failed(items: Sequence[S]) -> int:
         return len(wanted(items)) - len(rating_means.values(rated(items)))

@@ -41,13 +41,15 @@ def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], 
 
     def over(command: Command) -> Command:
         @functools.wraps(command)
-        def with_options(**given: Any) -> None:
-            said: dict[str, Any] = {one: given.pop(name) or None for name, one in names.items()}
-            with settings.said(said):
+        def with_options(**option_values: Any) -> None:
+            said: dict[str, Any] = {
+                one: option_values.pop(name) or None for name, one in names.items()
+            }
+            with settings.use_options(said):
                 if checked:
-                    settings.check()
+                    settings.check_settings()
                     sample.ready()
-                command(**given)
+                command(**option_values)
 
         own = list(inspect.signature(command, eval_str=True).parameters.values())
         for name, one in names.items():

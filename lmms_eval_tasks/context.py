@@ -42,7 +42,7 @@ class ClassPlan:
     reader: str = ""  # of videos in the class (MediaSupport.video), "" if it is given none
     modality: Mapping[str, str] = field(default_factory=dict)  # by task (MediaSupport.modality)
     one_by_one: bool = False  # requests go to the class one at a time
-    told: tuple[str, ...] = ()  # lines for the user
+    lines: tuple[str, ...] = ()  # lines for the user
     short: tuple[str, ...] = ()  # of these, what does not arrive as the tasks have it
 
 
@@ -63,7 +63,7 @@ class Context:
         self._own: dict[type, Any] = {}
         self._lock = threading.RLock()
 
-    def own(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
+    def instance_of(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
         """The run's own object of a class: made by `make`, or without arguments, when asked first.
 
         Its `close`, if it has one, is called in the end.
@@ -77,12 +77,12 @@ class Context:
         """The run's object of a class; None if it was not made."""
         return cast("T | None", self._own.get(kind))
 
-    def put(self, kind: type[T], one: T | None) -> T | None:
+    def put(self, kind: type[T], value: T | None) -> T | None:
         """Put an object in the place of its kind, or nothing; returns what was there."""
         with self._lock:
             before = self._own.pop(kind, None)
-            if one is not None:
-                self._own[kind] = one
+            if value is not None:
+                self._own[kind] = value
             return cast("T | None", before)
 
     def go_by(self, plan: ClassPlan) -> None:
@@ -162,23 +162,23 @@ def begun(
 
 
 @contextmanager
-def with_options(given: Mapping[str, str]) -> Iterator[None]:
+def with_options(options: Mapping[str, str]) -> Iterator[None]:
     """Within it options say this too, by variable; all else is as outside."""
     made = copy.copy(_begins_in())
-    made.options, made.values = {**made.options, **given}, {}
+    made.options, made.values = {**made.options, **options}, {}
     with _entered(made):
         yield
 
 
 @contextmanager
-def _entered(one: Context) -> Iterator[None]:
-    token, going = _HERE.set(one), _RUNS if one.is_run else _COMMANDS
-    going.append(one)
+def _entered(context: Context) -> Iterator[None]:
+    token, going = _HERE.set(context), _RUNS if context.is_run else _COMMANDS
+    going.append(context)
     try:
         yield
     finally:
         _HERE.reset(token)
-        going.remove(one)
+        going.remove(context)
 
 
 def by_rank(docs: Sequence[T]) -> Sequence[T]:
@@ -201,12 +201,12 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
     return [*docs[:first], *dealt, *docs[first + len(taken) :]]
 
 
-def gathered(own: T) -> list[T]:
+def gathered(value: T) -> list[T]:
     """The values of all processes of the run, by rank; each process has to call this."""
     torch = sys.modules.get("torch")
     processes = torch.distributed if torch is not None else None
     if processes is None or not processes.is_available() or not processes.is_initialized():
-        return [own]
+        return [value]
     found: list[Any] = [None] * processes.get_world_size()
-    processes.all_gather_object(found, own)
+    processes.all_gather_object(found, value)
     return found

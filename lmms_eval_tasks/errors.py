@@ -46,13 +46,13 @@ def not_importable(error: ImportError) -> TasksError:
     return TasksError(f"tasks of lmms-eval-tasks cannot run here: {error}; {mend}")
 
 
-def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
+def nearest(name: str, candidates: Iterable[str], prefix: str = "") -> str:
     """For a message about a name that does not exist: "; did you mean X?", or nothing.
 
     `prefix` is common to all names, and in none of these.
     """
     import difflib
 
-    names = {one.lower(): one for one in known}
+    names = {one.lower(): one for one in candidates}
     found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     return f"; did you mean {prefix}{names[found[0]]}?" if found else ""

@@ -23,7 +23,7 @@ def visible(text: str) -> str:
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def say(line: str) -> None:
+def notify(line: str) -> None:
     """One line for the user, on stderr, from the main rank only.
 
     Never raises: a log on a full disk must not end what goes on without it.

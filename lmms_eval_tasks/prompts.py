@@ -65,7 +65,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
-def load(
+def load_prompt(
     benchmark: str,
     name: str,
     required: Mapping[str, Collection[str]],
@@ -120,13 +120,13 @@ def once(make: Made) -> Made:
     """`make`, called once in a run for its arguments: each item asks for what prompts make."""
 
     @functools.wraps(make)
-    def kept(*args: Any, **named: Any) -> Any:
-        made, key = context.current().own(_Made), (make, args, *sorted(named.items()))
+    def cached(*args: Any, **kwargs: Any) -> Any:
+        made, key = context.current().instance_of(_Made), (make, args, *sorted(kwargs.items()))
         if key not in made:
-            made[key] = make(*args, **named)
+            made[key] = make(*args, **kwargs)
         return made[key]
 
-    return cast(Made, kept)
+    return cast(Made, cached)
 
 
 def file(
@@ -136,7 +136,7 @@ def file(
     optional: Mapping[str, Collection[str]] | None = None,
 ) -> Callable[[], Prompt]:
     """`load` of this file, once for a run and when it is first asked for."""
-    return once(functools.partial(load, benchmark, name, required, optional=optional))
+    return once(functools.partial(load_prompt, benchmark, name, required, optional=optional))
 
 
 def forget() -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -67,7 +67,7 @@ def is_ours(name: str) -> bool:
     return _is_ours(ENTRIES[name])
 
 
-def load(name: str) -> Benchmark:
+def load_benchmark(name: str) -> Benchmark:
     """The benchmark of that name, imported on demand.
 
     Raises:
@@ -82,17 +82,17 @@ def load(name: str) -> Benchmark:
         ) from error
 
 
-def there() -> Iterator[Benchmark]:
+def usable_benchmarks() -> Iterator[Benchmark]:
     """All benchmarks that can be used; a line says which cannot, and why."""
     for line in LEFT_OUT:
-        say(f"left out: {line}")
+        notify(f"left out: {line}")
     for name in NAMES:
         try:
             if folder(name) is None:
                 raise TasksError(no_folder(name))
-            made = load(name)
+            made = load_benchmark(name)
         except TasksError as error:
-            say(str(error))
+            notify(str(error))
         else:
             yield made
 
@@ -137,12 +137,12 @@ def part(name: str, module: str) -> ModuleType:
     return importlib.import_module(f"{package(name)}.{module}")
 
 
-def named(name: str) -> Benchmark:
+def find_benchmark(name: str) -> Benchmark:
     """The benchmark that a user names; a DataError if there is none of that name."""
     if name not in NAMES:
         near = nearest(name, NAMES)
         raise DataError(f"no benchmark {name!r}{near or ': ' + ', '.join(NAMES)}")
-    return load(name)
+    return load_benchmark(name)
 
 
 def of_task_name(task: str) -> str | None:
@@ -167,14 +167,14 @@ def of(task: str) -> Benchmark:
     """The benchmark of one of its tasks or groups; a LookupError if it is none of ours."""
     if (name := of_task_name(task)) is None:
         raise LookupError(task)
-    return load(name)
+    return load_benchmark(name)
 
 
-def chosen(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
+def benchmarks_of(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
     """The benchmarks of tasks, in our order, each with the names of its own."""
     for name in NAMES:
         if own := [task for task in tasks if of_task_name(task) == name]:
-            yield load(name), own
+            yield load_benchmark(name), own
 
 
 def groups(name: str) -> Mapping[str, list[str]]:
@@ -198,7 +198,7 @@ def groups(name: str) -> Mapping[str, list[str]]:
 def selected(names: Collection[str]) -> list[str]:
     """The tasks that names or patterns of tasks and groups stand for; a TasksError if none."""
     members: dict[str, list[str]] = {}
-    for benchmark in there():
+    for benchmark in usable_benchmarks():
         members |= {**{task: [] for task in benchmark.tasks}, **groups(benchmark.name)}
 
     def tasks_of(name: str) -> list[str]:

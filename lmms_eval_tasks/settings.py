@@ -50,7 +50,13 @@ CHOICES = "NAME=VALUE,..."  # metavar of what `chosen` reads
 
 
 def declare(
-    name: str, form: Any, metavar: str, told: str, default: Any = None, *, is_option: bool = True
+    name: str,
+    form: Any,
+    metavar: str,
+    description: str,
+    default: Any = None,
+    *,
+    is_option: bool = True,
 ) -> Setting[Any]:
     """Put a setting into the table, as a benchmark's settings.py does with its own.
 
@@ -68,7 +74,7 @@ def declare(
         raise ValueError(f"a setting cannot be called {name!r}: expected capitals, digits and _")
     if made in TABLE:
         raise ValueError(f"there is a setting {made} already")
-    made.form, made.metavar, made.help, made.is_option = form, metavar, told, is_option
+    made.form, made.metavar, made.help, made.is_option = form, metavar, description, is_option
     made.default = False if form is bool else default
     TABLE[made] = made
     return made
@@ -230,22 +236,22 @@ def _read(variable: Setting[T]) -> T:
         ) from None
 
 
-def say(given: Mapping[str, Any]) -> None:
+def set_options(values: Mapping[str, Any]) -> None:
     """Take over what options say, by variable, from now on; None says nothing."""
     run = context.current()
-    run.options, run.values = {**run.options, **_texts(given)}, {}
+    run.options, run.values = {**run.options, **_texts(values)}, {}
 
 
-def said(given: Mapping[str, Any]) -> AbstractContextManager[None]:
+def use_options(values: Mapping[str, Any]) -> AbstractContextManager[None]:
     """`say`, for a while, in this thread and in what is started from it in a run."""
-    return context.with_options(_texts(given))
+    return context.with_options(_texts(values))
 
 
-def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    return {variable: str(one) for variable, one in given.items() if one is not None}
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {variable: str(one) for variable, one in values.items() if one is not None}
 
 
-def check() -> None:
+def check_settings() -> None:
     """Read every setting once, before a model is loaded.
 
     Raises:
@@ -291,7 +297,7 @@ def markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def read_choices(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The user's choices, as `NAME=VALUE,...` in a setting; the first value of each unless told.
 
     Raises:
@@ -309,7 +315,7 @@ def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str
     return {name: given.get(name, values[0]) for name, values in choices.items()}
 
 
-def told(variable: str) -> str:
+def setting_note(variable: str) -> str:
     """The line on a run's numbers that the user set a variable; "" if it is not set."""
     given = text(variable)
     return f"made with {variable}={given}: not the default" if given else ""
@@ -414,12 +420,12 @@ def _of_benchmarks() -> None:
             try:
                 registry.part(name, "settings")
             except registry.ERRORS as error:
-                notify.say(f"the settings of {name} are not available ({error!r})")
+                notify.notify(f"the settings of {name} are not available ({error!r})")
             for one in set() if registry.is_ours(name) else {*TABLE} - before:
                 # Else an option could be lmms-eval's own, or another benchmark's.
                 if not one.startswith(f"{PREFIX}{re.sub('[^A-Z0-9]', '_', name.upper())}"):
                     del TABLE[one]
-                    notify.say(f"{one}: a setting of {name} has to begin with its name")
+                    notify.notify(f"{one}: a setting of {name} has to begin with its name")
 
 
 _of_benchmarks()

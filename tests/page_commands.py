@@ -157,7 +157,7 @@ def without_dots(words: list[str]) -> list[str]:
 def tasks() -> set[str]:
     """All that `--tasks` may name."""
     each = registry.NAMES
-    return {x for one in each for x in (*registry.load(one).tasks, *registry.groups(one))}
+    return {x for one in each for x in (*registry.load_benchmark(one).tasks, *registry.groups(one))}
 
 
 @cache
@@ -201,7 +201,7 @@ def host_options(words: list[str]) -> argparse.Namespace:
     """What the host reads of the words behind `lmms_eval`, once ours are taken out."""
     from lmms_eval import __main__ as host
 
-    with settings.said({}):
+    with settings.use_options({}):
         rest = arguments.take_own_options(words)
         for variable in settings.TABLE:
             if settings.TABLE[variable].form is not settings.paths:  # of files that are not here

@@ -59,12 +59,12 @@ def build(folder: Path, files: dict[str, str]) -> Path:
 
 
 def test_a_folder_of_prompts(tmp_path: Path) -> None:
-    told = authors_prompts.write("maia", build(tmp_path / "clone", MAIA), tmp_path / "own")
+    told = authors_prompts.write_prompts("maia", build(tmp_path / "clone", MAIA), tmp_path / "own")
     given = {"vsv": {"A", "B"}, "oevqa": {"question"}}
-    found = prompts.load("maia", "it", given, tmp_path / "own").text
+    found = prompts.load_prompt("maia", "it", given, tmp_path / "own").text
     assert found == {"vsv": "Pick:\nA. {A}\nB. {B}\n", "oevqa": "Say it:\n{question}"}
     parts = {"system": (), "user": ("question", "references", "candidate")}
-    judge = prompts.load("maia", "judge", parts, tmp_path / "own").text
+    judge = prompts.load_prompt("maia", "judge", parts, tmp_path / "own").text
     assert judge["system"] == "Grade. One word."
     assert judge["user"] == "Q: {question}\nC: {candidate}\n{references}"
     assert told[-1].endswith(str(tmp_path / "own"))
@@ -93,7 +93,7 @@ def evaluate(cli_args):
     question_new += "\\nReply."
 """
     files = {"src/lmms_eval/evaluator.py": study, "src/logs_phase1/correct/correct_debate.py": code}
-    told = authors_prompts.write("cvrr_es", build(tmp_path, files), tmp_path)
+    told = authors_prompts.write_prompts("cvrr_es", build(tmp_path, files), tmp_path)
     assert "hint.yml, judge.yml, task.yml: ours (no text for them is known there)" in told
     turns = debate.load_prompts(tmp_path).text
     said = [turns[part].split("\n\n")[-1] for part in ("answer", "revision", "consolidation")]
@@ -163,9 +163,9 @@ def test_where_a_text_stands(source: dict[str, Any], text: str, tmp_path: Path) 
 def test_nothing_is_written_where_a_part_or_the_repository_is_not_known(tmp_path: Path) -> None:
     wanted = r"state of it; wanted: compute.*, eval_model\.py of https://github\.com/Caput97/M"
     with pytest.raises(PromptError, match=wanted):
-        authors_prompts.write("maia", tmp_path, tmp_path / "own")
+        authors_prompts.write_prompts("maia", tmp_path, tmp_path / "own")
     name = "compute_llm-as-a-judge.py"
     build(tmp_path, {**MAIA, name: MAIA[name].replace("{candidate}", "{other}")})
     with pytest.raises(PromptError, match=r"judge\.yml, user: .*the placeholder 'other'"):
-        authors_prompts.write("maia", tmp_path, tmp_path / "own")
+        authors_prompts.write_prompts("maia", tmp_path, tmp_path / "own")
     assert not (tmp_path / "own").exists()

@@ -81,7 +81,7 @@ OF_THE_RUN = {kind: words for kind, words in WORDS.items() if kind not in OF_JUD
 
 def reply(task: Task, doc: Doc, number: int) -> str:
     odd = {0: "<think>still", 1: refusals.model_error("x"), 2: "Bella domanda!"}
-    return odd.get(number % 5) or fake_replies.known(doc).right
+    return odd.get(number % 5) or fake_replies.known_replies(doc).right
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
     found = [Condition(kind, f"{words} ({kind.value})") for kind, words in STORED.items()]
     found.append(Condition(Kind.PART, part({"limit": 3})))
     problems, numbers = {}, {}
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     for file in folder.glob("*.jsonl"):
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         for line in lines:
@@ -103,7 +103,7 @@ def run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
                 **{"seconds": 0.0, "of": 32},
             }
         file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-        task, items = saved_runs.read(file).task, [line["failed"] for line in lines]
+        task, items = saved_runs.read_saved_run(file).task, [line["failed"] for line in lines]
         problems |= invalid.of_items(task, items)
         numbers[task] = {"pair_acc": 0.5} if task == VSV else {"judge_acc": None}
         found += finish.of_items(benchmark.tasks[task], items)

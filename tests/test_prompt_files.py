@@ -21,22 +21,31 @@ def own(tmp_path, content):
 
 
 def test_the_users_file_comes_before_the_packaged_one(tmp_path):
-    packaged = prompts.load("maia", "judge", PARTS)
+    packaged = prompts.load_prompt("maia", "judge", PARTS)
     content = (resources.files("lmms_eval_tasks.maia") / "prompts" / "judge.yml").read_bytes()
     assert packaged.hash == hashlib.sha256(content).hexdigest()[:12]
     assert packaged.source == "lmms_eval_tasks/maia/prompts/judge.yml"
     assert set(packaged.text) == {"system", "user"}
-    assert prompts.load("maia", "judge", PARTS, tmp_path) == packaged  # a folder without this file
-    prompt = prompts.load("maia", "judge.yml", PARTS, own(tmp_path, GOOD))
+    assert (
+        prompts.load_prompt("maia", "judge", PARTS, tmp_path) == packaged
+    )  # a folder without this file
+    prompt = prompts.load_prompt("maia", "judge.yml", PARTS, own(tmp_path, GOOD))
     assert prompt.text["system"] == "be fair"
     assert prompt.source == str(tmp_path / "maia" / "judge.yml")
     assert prompt.hash == hashlib.sha256(GOOD.encode()).hexdigest()[:12]
-    assert prompts.load("maia", "judge", PARTS, own(tmp_path, GOOD + "# \n")).hash != prompt.hash
-    more = prompts.load("maia", "judge", {"system": ()}, tmp_path, optional={**PARTS, "more": ()})
+    assert (
+        prompts.load_prompt("maia", "judge", PARTS, own(tmp_path, GOOD + "# \n")).hash
+        != prompt.hash
+    )
+    more = prompts.load_prompt(
+        "maia", "judge", {"system": ()}, tmp_path, optional={**PARTS, "more": ()}
+    )
     assert set(more.text) == {"system", "user"}
     absent = r"maia/prompts/absent\.yml: no such"
-    refused(PromptError, absent, prompts.load, "maia", "absent", PARTS)
-    refused(PromptError, "not exist", prompts.load, "maia", "judge", PARTS, tmp_path / "absent")
+    refused(PromptError, absent, prompts.load_prompt, "maia", "absent", PARTS)
+    refused(
+        PromptError, "not exist", prompts.load_prompt, "maia", "judge", PARTS, tmp_path / "absent"
+    )
 
 
 @table(
@@ -57,7 +66,7 @@ def test_the_users_file_comes_before_the_packaged_one(tmp_path):
 )
 def test_faults_name_file_and_place(tmp_path, content, fault):
     with pytest.raises(PromptError, match=fault) as caught:
-        prompts.load("maia", "judge", PARTS, own(tmp_path, content))
+        prompts.load_prompt("maia", "judge", PARTS, own(tmp_path, content))
     assert str(tmp_path / "maia" / "judge.yml") in str(caught.value)
 
 
@@ -80,4 +89,4 @@ def test_fill_reads_no_value_as_a_template():
 def test_what_would_have_no_effect_is_an_error(tmp_path, folder, name, said):
     (tmp_path / folder).mkdir()
     (tmp_path / folder / name).write_text(GOOD)
-    refused(PromptError, said, prompts.load, "maia", "judge", PARTS, tmp_path)
+    refused(PromptError, said, prompts.load_prompt, "maia", "judge", PARTS, tmp_path)

@@ -48,7 +48,7 @@ from tests.conftest import REPOSITORY
 )
 def test_forms(name: str, given: str, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, given)
-    settings.check()
+    settings.check_settings()
     of_video = name == settings.FRAMES
     assert (settings.frames_for("video7") if of_video else settings.value(name)) == read
 
@@ -75,7 +75,7 @@ def test_another_form(
     for given in values:
         monkeypatch.setenv(name, given)
         with pytest.raises(TasksError, match=f"^{re.escape(f'{name}={given!r}: ')}.*{said}"):
-            settings.check()
+            settings.check_settings()
 
 
 @table(
@@ -91,7 +91,7 @@ def test_a_stray_variable(name: str, meant: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(name, "1")
     words = f"{name}: there is no such setting" + (f"; did you mean {meant}?" if meant else "")
     with pytest.raises(TasksError, match=f"^{re.escape(words)}$"):
-        settings.check()
+        settings.check_settings()
 
 
 def test_frames_of_a_video_that_does_not_exist(
@@ -99,12 +99,16 @@ def test_frames_of_a_video_that_does_not_exist(
 ) -> None:
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.JUDGE, "none")
-    known = str(prepare.checked(registry.load("maia"), ["maia_vsv"]).loaded.release.videos[0].video)
+    known = str(
+        prepare.checked(registry.load_benchmark("maia"), ["maia_vsv"])
+        .loaded.release.videos[0]
+        .video
+    )
     monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
-    prepare.check(["maia_vsv"])
+    prepare.check_tasks(["maia_vsv"])
     monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")
     with pytest.raises(TasksError, match=f"no videos of these tasks: {known}x"):
-        prepare.check(["maia_vsv"])
+        prepare.check_tasks(["maia_vsv"])
 
 
 def test_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -124,7 +128,7 @@ def test_options_stand_above_variables(
     monkeypatch.setenv(settings.MAX_CALLS, "3")
     given = ["--model", "m", "--bartscore", "some/bart", "--max-calls=7", "--help"]
     before = dict(os.environ)
-    with settings.said({}):  # so that what the script sets is undone
+    with settings.use_options({}):  # so that what the script sets is undone
         assert arguments.take_own_options(given) == ["--model", "m", "--help"]
         assert settings.value(BARTSCORE) == "some/bart"
         assert settings.judge_limits().max_calls == 7

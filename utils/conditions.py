@@ -80,12 +80,12 @@ class Condition(NamedTuple):
 Record = tuple[Condition, ...]
 
 
-def record(found: Iterable[Condition]) -> Record:
+def record(conditions: Iterable[Condition]) -> Record:
     """Conditions in the order of their kinds; each text once, with the tasks of all of them."""
     order = list(Kind)
     kinds: dict[str, Kind] = {}
     tasks: dict[str, list[tuple[str, ...]]] = {}
-    for one in sorted(found, key=lambda one: order.index(one.kind)):
+    for one in sorted(conditions, key=lambda one: order.index(one.kind)):
         kinds.setdefault(one.text, one.kind)
         tasks.setdefault(one.text, []).append(one.tasks)
     return tuple(
@@ -112,27 +112,27 @@ def merged(records: Mapping[str, Iterable[Condition]]) -> Record:
     )
 
 
-def concerning(found: Iterable[Condition], tasks: Collection[str]) -> Record:
+def concerning(conditions: Iterable[Condition], tasks: Collection[str]) -> Record:
     """The conditions of numbers of these tasks."""
-    return tuple(one for one in found if one.concerns(tasks))
+    return tuple(one for one in conditions if one.concerns(tasks))
 
 
-def limits(found: Iterable[Condition]) -> list[str]:
+def limits(conditions: Iterable[Condition]) -> list[str]:
     """The lines that make numbers not comparable."""
-    return [one.line for one in found if one.is_limit]
+    return [one.line for one in conditions if one.is_limit]
 
 
-def lines(found: Iterable[Condition]) -> list[str]:
+def condition_lines(conditions: Iterable[Condition]) -> list[str]:
     """All lines, facts too."""
-    return [one.line for one in found]
+    return [one.line for one in conditions]
 
 
-def is_valid(found: Iterable[Condition]) -> bool:
+def is_valid(conditions: Iterable[Condition]) -> bool:
     """Return False if the numbers are INVALID."""
-    return all(one.kind != Kind.INVALID for one in found)
+    return all(one.kind != Kind.INVALID for one in conditions)
 
 
-def as_columns(found: Sequence[Condition]) -> dict[str, object]:
+def as_columns(conditions: Sequence[Condition]) -> dict[str, object]:
     """The conditions of one number as columns of a table that other programs read.
 
     `valid` is a bool; `judge` names it; `limit` says which part of the data was run, "" for all;
@@ -140,13 +140,13 @@ def as_columns(found: Sequence[Condition]) -> dict[str, object]:
     """
 
     def first(*kinds: Kind) -> str:
-        return "; ".join(one.text for one in found if one.kind in kinds)
+        return "; ".join(one.text for one in conditions if one.kind in kinds)
 
     return {
-        "valid": is_valid(found),
+        "valid": is_valid(conditions),
         "judge": first(Kind.JUDGE, Kind.OTHER_JUDGE),
         "limit": first(Kind.SAMPLE, Kind.PART),
-        "conditions": lines(found),
+        "conditions": condition_lines(conditions),
     }
 
 
@@ -159,9 +159,11 @@ def from_dicts(stored: Iterable[Mapping[str, Json]]) -> Record:
     )
 
 
-def as_dicts(found: Iterable[Condition]) -> list[dict[str, object]]:
+def as_dicts(conditions: Iterable[Condition]) -> list[dict[str, object]]:
     """A record as JSON."""
-    return [{"kind": one.kind.value, "text": one.text, "tasks": list(one.tasks)} for one in found]
+    return [
+        {"kind": one.kind.value, "text": one.text, "tasks": list(one.tasks)} for one in conditions
+    ]
 
 
 def part(config: Mapping[str, Json]) -> str:
@@ -246,7 +248,7 @@ def of_section(section: Mapping[str, Json]) -> Iterable[Condition]:
         yield Condition(Kind.ARRIVED, arrived)
 
 
-def versions(given: Mapping[str, object]) -> list[Condition]:
+def versions(by_name: Mapping[str, object]) -> list[Condition]:
     """The versions of packages and tasks, by name; those that are not known are left out."""
-    told = ", ".join(f"{name} {one}" for name, one in given.items() if one)
+    told = ", ".join(f"{name} {one}" for name, one in by_name.items() if one)
     return [Condition(Kind.VERSIONS, f"versions: {told}")] if told else []

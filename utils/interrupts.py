@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 GRACE = 2.0  # seconds in which the process may end by itself
 _TOLD = 1.0  # seconds that the main thread waits for what is said
@@ -73,14 +73,14 @@ def ending(*, exits: bool) -> Iterator[None]:
 class _Ears:
     """The handlers of some signals, and the thread that is told of each as it comes."""
 
-    def __init__(self, heard: list[signal.Signals], exits: bool) -> None:
-        self.heard, self._exits = heard, exits
+    def __init__(self, signals: list[signal.Signals], exits: bool) -> None:
+        self.signals, self._exits = signals, exits
         self._came, self._told = False, threading.Event()
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         # The number of each signal is written here when it comes, whatever the main thread does.
         self._before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        for number in heard:
+        for number in signals:
             signal.signal(number, self._handle)
         threading.Thread(target=self._hear, name="signals", daemon=True).start()
 
@@ -101,7 +101,7 @@ class _Ears:
                 kept.append(act())
         kept = [one for one in kept if one]
         goes_on = f": {', '.join(kept)}; the same command goes on from there" if kept else ""
-        say(f"interrupted by {signal.Signals(number).name}{goes_on}")
+        notify(f"interrupted by {signal.Signals(number).name}{goes_on}")
         self._told.set()
         if self._exits:
             self._reader.settimeout(max(0.0, until - time.monotonic()))
@@ -112,7 +112,7 @@ class _Ears:
     def _next(self) -> int | None:
         """The next signal that is ours; None once this is closed."""
         while byte := self._reader.recv(1):
-            if byte[0] in self.heard:
+            if byte[0] in self.signals:
                 return byte[0]
         return None
 
@@ -126,7 +126,7 @@ class _Ears:
     def forget(self) -> None:
         """The same, but for the thread."""
         signal.set_wakeup_fd(self._before)
-        for number in self.heard:
+        for number in self.signals:
             signal.signal(number, _DEFAULTS[number])
 
 
@@ -143,7 +143,7 @@ _masks = threading.local()
 
 def _before_fork() -> None:
     """Hold signals back: the child has the parent's socket until `_in_child`."""
-    heard = _active.heard if _active is not None else []
+    heard = _active.signals if _active is not None else []
     _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, heard)
 
 

@@ -107,7 +107,7 @@ def text_of(content: bytes) -> str:
         raise ValueError(f"not UTF-8 text {place}: save it as UTF-8") from None
 
 
-def lines(file: Path) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file of any size with their numbers, from 1, read one after the other.
 
     Raises:
@@ -201,18 +201,18 @@ def package_yaml(text: str) -> Json:
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - safe
 
 
-def _values(node: Node, known: dict[int, float]) -> float:
+def _values(node: Node, counts: dict[int, float]) -> float:
     """The number of values that a node of YAML stands for; infinite if it contains itself."""
-    if id(node) not in known:
-        known[id(node)] = float("inf")  # until it is counted
+    if id(node) not in counts:
+        counts[id(node)] = float("inf")  # until it is counted
         inside = node.value if isinstance(node.value, list) else []
         names = [pair[0] for pair in inside if isinstance(pair, tuple)]
         keys = Counter((one.tag, one.value) for one in names if isinstance(one.value, str))
         if (twice := keys.most_common(1)) and twice[0][1] > 1:
             raise ValueError(f"the key {twice[0][0][1]!r} stands twice in one mapping")
         parts = (one for pair in inside for one in (pair if isinstance(pair, tuple) else (pair,)))
-        known[id(node)] = 1 + sum(_values(one, known) for one in parts)
-    return known[id(node)]
+        counts[id(node)] = 1 + sum(_values(one, counts) for one in parts)
+    return counts[id(node)]
 
 
 # --- out ------------------------------------------------------------------------------------------

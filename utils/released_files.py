@@ -104,7 +104,7 @@ def read_json(file: Path) -> Any:
 
 def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
     """The lines of a JSON lines file: number, from 1, and content; blank ones are skipped."""
-    for number, line in json_files.lines(file):
+    for number, line in json_files.numbered_lines(file):
         if line.strip():
             try:
                 yield number, json_files.parsed(line)
@@ -199,10 +199,12 @@ def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
         DataError: another file is in a place; nothing was put then.
     """
 
-    def is_new(there: Path, file: Path) -> bool:
-        same = there.exists() and (there.samefile(file) or filecmp.cmp(there, file, shallow=False))
-        if there.exists() and not same:
-            raise DataError(f"{there}: is another file than {file}; remove it first")
+    def is_new(target: Path, file: Path) -> bool:
+        same = target.exists() and (
+            target.samefile(file) or filecmp.cmp(target, file, shallow=False)
+        )
+        if target.exists() and not same:
+            raise DataError(f"{target}: is another file than {file}; remove it first")
         return not same
 
     for name, file in [one for one in files.items() if is_new(target / one[0], one[1])]:
@@ -278,11 +280,11 @@ def video_path(folders: Sequence[Path], name: str) -> Path:
     """
     names = [name, *(f"{stem(name)}{ending}" for ending in VIDEO_ENDINGS)]
     expected = folders[0] / (names[1] if stem(name) == name else name)
-    places = (named(folder, one) for folder in folders for one in names)
+    places = (find_named_file(folder, one) for folder in folders for one in names)
     return next(filter(None, places), expected)
 
 
-def named(folder: Path, name: str) -> Path | None:
+def find_named_file(folder: Path, name: str) -> Path | None:
     """The regular file of a name in a folder or below it; None without one.
 
     Its ending may be in another case (`.MP4`), and its letters may be composed in another way:

@@ -10,7 +10,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.conditions import Kind
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_json
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 
 class _StoredPrompt(BaseModel):
@@ -93,7 +93,7 @@ class _StoredResults(BaseModel):
     lmms_eval_tasks: _StoredSections = _StoredSections.model_validate({})
 
 
-def read(file: Path) -> JsonObject:
+def read_results(file: Path) -> JsonObject:
     """Its content as it stands.
 
     Raises:
@@ -103,5 +103,5 @@ def read(file: Path) -> JsonObject:
     try:
         _StoredResults.model_validate(content)
     except ValidationError as error:
-        raise DataError(f"{file}: not the host's results: {told(error)}") from None
+        raise DataError(f"{file}: not the host's results: {validation_problems(error)}") from None
     return dict(content)

@@ -30,7 +30,7 @@ class Lines:
 
     def __iter__(self) -> Iterator[JsonObject]:
         """One sample after another; a DataError names a line that is not of the host's form."""
-        for number, line in json_files.lines(self.file):
+        for number, line in json_files.numbered_lines(self.file):
             try:
                 sample = json_files.parsed(line)
             except ValueError as error:
@@ -117,7 +117,7 @@ class SavedRun:
         return self.cut_off if asked - found > share * asked else ""
 
 
-def find(paths: Iterable[Path]) -> list[Path]:
+def find_sample_files(paths: Iterable[Path]) -> list[Path]:
     """Sample files among `paths`, in the folders and of the results files among them, sorted.
 
     Raises:
@@ -142,7 +142,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return sorted(set(files))
 
 
-def read(file: Path) -> SavedRun:
+def read_saved_run(file: Path) -> SavedRun:
     """Read one sample file and, beside it, the results file of the same run.
 
     Raises:
@@ -158,7 +158,7 @@ def read(file: Path) -> SavedRun:
     if not run.results_file.is_file():
         return run
     try:
-        results = results_file.read(run.results_file)
+        results = results_file.read_results(run.results_file)
     except DataError as error:
         raise DataError(f"{error}; move it away: the samples are read without it") from None
     config, known = results.get("config", {}), numbers({"results": {}, **results})

@@ -77,8 +77,8 @@ def good_entries(
             good.append(model.model_validate(entry))
         except ValidationError as error:
             if error.errors()[0]["loc"] == ("id",):
-                raise DataError(f"{file}, entry {number}: {told(error)}") from None
-            problems[str(entry["id"]).strip()] = told(error, _MAX_TOLD)
+                raise DataError(f"{file}, entry {number}: {validation_problems(error)}") from None
+            problems[str(entry["id"]).strip()] = validation_problems(error, _MAX_TOLD)
         name = str(entry["id"]).strip()
         if name in places:
             raise DataError(
@@ -132,7 +132,7 @@ def read_rows(place: Path, names: Sequence[str], model: type[M]) -> Rows[M]:
     )
 
 
-def told(error: ValidationError, most: int = 1) -> str:
+def validation_problems(error: ValidationError, most: int = 1) -> str:
     """The first problems of a validation on one line: each one's place and what is wrong there."""
     lines = []
     for one in error.errors(include_url=False)[:most]:

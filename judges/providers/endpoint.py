@@ -15,7 +15,7 @@ from lmms_eval_tasks.judges.limits import Breaker, Flight, Rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.providers.exchange import BUSY, SLOW, ProviderError
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class Endpoint:
     breaker: Breaker
     price: Price | None  # None: unknown
     patience: float  # seconds (call_with_retries)
-    told: dict[str, object] = field(default_factory=dict)  # what was said of it, once
+    announced: dict[str, object] = field(default_factory=dict)  # what was said of it, once
 
     def ask(self, call: Callable[[], T], retries: int, on_retry: Callable[[], None]) -> T:
         """The result of a request as soon as there is room for it, as in `call_with_retries`."""
@@ -145,37 +145,37 @@ class Endpoint:
                 BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
             )
 
-    def say_once(self, what: str, line: str) -> None:
+    def say_once(self, subject: str, line: str) -> None:
         """Say something of this judge, the first time."""
         mine = object()
-        if self.told.setdefault(what, mine) is mine:  # of several threads one says it
-            say(f"the judge {self.label} {line}")
+        if self.announced.setdefault(subject, mine) is mine:  # of several threads one says it
+            notify(f"the judge {self.label} {line}")
 
 
-def room(wanted: int, others: int) -> int:
+def room(concurrency: int, others: int) -> int:
     """Requests that may be in flight to one endpoint beside `others` with as many: each takes a
-    file descriptor. Fewer than `wanted` are said.
+    file descriptor. Fewer than `concurrency` are said.
     """
-    taken = OTHER_FILES + wanted * others
-    allowed = _allow_files(taken + wanted)
-    if (free := max(1, allowed - taken)) < wanted:
-        say(
-            f"{free} requests in flight, not {wanted}: a process may open {allowed:,} files here "
-            "(ulimit -n)"
+    taken = OTHER_FILES + concurrency * others
+    allowed = _allow_files(taken + concurrency)
+    if (free := max(1, allowed - taken)) < concurrency:
+        notify(
+            f"{free} requests in flight, not {concurrency}: a process may open {allowed:,} files "
+            "here (ulimit -n)"
         )
-    return min(free, wanted)
+    return min(free, concurrency)
 
 
-def _allow_files(wanted: int) -> int:
-    """Return how many files this process may open, its limit raised to `wanted` if it may be."""
+def _allow_files(n_files: int) -> int:
+    """Return how many files this process may open, its limit raised to `n_files` if it may be."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit
-        return wanted
+        return n_files
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < n_files:
+        most = n_files if hard == resource.RLIM_INFINITY else min(n_files, hard)
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return n_files if soft == resource.RLIM_INFINITY else soft

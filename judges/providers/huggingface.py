@@ -222,13 +222,13 @@ def encode(front: Front, request: Request, *, sees: bool) -> dict[str, Tensor]:
     if not getattr(front, "chat_template", None):
         options["chat_template"] = tokenizer.chat_template
 
-    def part(given: JsonObject) -> dict[str, Any]:
-        if given["type"] == "text":
-            text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", given["text"])
+    def part(content: JsonObject) -> dict[str, Any]:
+        if content["type"] == "text":
+            text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", content["text"])
             return {"type": "text", "text": text}
         if not sees:
             raise ValueError("a text model takes no images")
-        data = given["image_url"]["url"].partition(",")[2]
+        data = content["image_url"]["url"].partition(",")[2]
         return {"type": "image", "image": Image.open(io.BytesIO(b64decode(data))).convert("RGB")}
 
     def shaped(message: Mapping[str, Json], before: str = "") -> dict[str, Any]:

@@ -82,8 +82,8 @@ class Observed:
                 self._compare(request, samples, replies)
             self._tell(form)
 
-    def _note(self, name: str, shown: bool, weight: int = 1) -> None:
-        (self._shown if shown else self._lacked)[name] += weight
+    def _note(self, name: str, visible: bool, weight: int = 1) -> None:
+        (self._shown if visible else self._lacked)[name] += weight
 
     def _compare(
         self, request: Request, samples: Sequence[int], replies: Sequence[JudgeReply]

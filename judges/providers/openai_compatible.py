@@ -44,7 +44,7 @@ from lmms_eval_tasks.judges.providers.transport import (
     TransportError,
 )
 from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 # Of an account with several, who pays, by the variables of OpenAI's own client.
@@ -102,7 +102,7 @@ class OpenAIProvider:
         host = urlsplit(config.base_url or DEFAULT_BASE_URL).hostname or ""
         self._knows_exact = not host.endswith(_OPENAI_HOSTS)
         self._exact: dict[str, bool] = {}  # names of schemas: whether their exact form is taken
-        self.observed = Observed(lambda line: say(f"the judge {config.label} {line}"))
+        self.observed = Observed(lambda line: notify(f"the judge {config.label} {line}"))
         if is_reasoning(config.model):
             self._renamed["max_tokens"] = "max_completion_tokens"
         key = config.key.get_secret_value() if config.key else ""
@@ -168,7 +168,7 @@ class OpenAIProvider:
                 if request.exact_schema is not None:
                     self._exact[request.schema_name] = way.exact
                 for name in sorted({*self.left_out} - {*left_out}):
-                    say(f"the judge {self.config.label} does not take {name}: sent without it")
+                    notify(f"the judge {self.config.label} does not take {name}: sent without it")
                 self.observed.saw(request, samples, replies, FORMS[way.form], self.left_out)
                 return replies[: len(samples)]
 

@@ -22,18 +22,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.reader import read_verdict
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 
 class _Recording(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     criterion: str
-    shown: JsonObject = Field(alias="fields")
+    shown_fields: JsonObject = Field(alias="fields")
     reply: str | None
     model: str = ""
     finish: str = "stop"
@@ -57,9 +57,9 @@ class ReplayJudge(Judge):
             try:
                 one = _Recording.model_validate(line)
             except ValidationError as error:
-                raise JudgeError(f"{path}, line {number}: {told(error)}") from None
+                raise JudgeError(f"{path}, line {number}: {validation_problems(error)}") from None
             reply = JudgeReply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
-            key = _key(one.criterion, one.shown, one.sample)
+            key = _key(one.criterion, one.shown_fields, one.sample)
             if self._replies.setdefault(key, reply) != reply:
                 raise JudgeError(
                     f"{path}, line {number}: another reply to a question of {one.criterion} that "
@@ -77,7 +77,7 @@ class ReplayJudge(Judge):
         texts = {name: value for name, value in fields.items() if name not in criterion.images}
         keys = (_key(criterion.name, texts, sample) for sample in range(samples))
         found = (self._replies.get(key) for key in keys)
-        return [judged(criterion, fields, one, label) if one else nothing for one in found]
+        return [read_verdict(criterion, fields, one, label) if one else nothing for one in found]
 
 
 def _key(criterion: str, fields: Mapping[str, object], sample: int) -> bytes:

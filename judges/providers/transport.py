@@ -118,7 +118,7 @@ class Transport:
                 content=content,
                 extensions={"timeout": timeout},
             ) as response:
-                if not response.extensions["network_stream"].heard:
+                if not response.extensions["network_stream"].has_data:
                     raise TransportError(f"{self._place} sent more than one reply to a request")
                 pairs = ((k.decode("latin-1"), v.decode("latin-1")) for k, v in response.headers)
                 headers = {name.lower(): value for name, value in pairs}
@@ -245,7 +245,7 @@ class _Deadline(float):
     def __new__(cls, seconds: float) -> _Deadline:
         return super().__new__(cls, time.monotonic() + seconds)
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds, above 0; a timeout of httpcore's if there are none."""
         if (left := self - time.monotonic()) <= 0:
             raise httpcore.ReadTimeout
@@ -272,7 +272,7 @@ class _Network(httpcore.NetworkBackend):
         problem: Exception = httpcore.ConnectError("the host has no address")
         left = _addresses(host, port, until)
         while left:
-            seconds = until.left() / len(left)  # a dead address must not take them all
+            seconds = until.seconds_left() / len(left)  # a dead address must not take them all
             try:
                 stream = self._sockets.connect_tcp(
                     left.pop(0), port, seconds, local_address, socket_options
@@ -280,10 +280,10 @@ class _Network(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 problem = error
             else:
-                return self.known(stream, until)
+                return self.wrap_stream(stream, until)
         raise problem
 
-    def known(self, stream: httpcore.NetworkStream, until: _Deadline) -> _Stream:
+    def wrap_stream(self, stream: httpcore.NetworkStream, until: _Deadline) -> _Stream:
         """The stream, as one that ends in time."""
         made = _Stream(stream, self, until)
         with self._lock:
@@ -306,26 +306,26 @@ class _Network(httpcore.NetworkBackend):
 class _Stream(httpcore.NetworkStream):
     """A connection whose every wait takes what its attempt has left.
 
-    `heard`: whether anything came since the last bytes were sent. A reply without that was sent for
-    the request before, which httpcore would take for the next one's.
+    `has_data`: whether anything came since the last bytes were sent. A reply without that was
+    sent for the request before, which httpcore would take for the next one's.
     """
 
     def __init__(self, stream: httpcore.NetworkStream, network: _Network, until: _Deadline) -> None:
         self._stream, self._network, self._until = stream, network, until
-        self.heard = False
+        self.has_data = False
 
     def _left(self, until: float | None) -> float:
         if isinstance(until, _Deadline):  # to a SOCKS proxy httpcore talks without a timeout
             self._until = until
-        return self._until.left()
+        return self._until.seconds_left()
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         found = self._stream.read(max_bytes, self._left(timeout))
-        self.heard = True
+        self.has_data = True
         return found
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self.heard = False
+        self.has_data = False
         for start in range(0, len(buffer), _PIECE):
             self._stream.write(buffer[start : start + _PIECE], self._left(timeout))
 
@@ -339,7 +339,7 @@ class _Stream(httpcore.NetworkStream):
         timeout: float | None = None,
     ) -> _Stream:
         secured = self._stream.start_tls(ssl_context, server_hostname, self._left(timeout))
-        return self._network.known(secured, self._until)
+        return self._network.wrap_stream(secured, self._until)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -357,7 +357,7 @@ def _addresses(host: str, port: int, until: _Deadline) -> list[str]:
 
     threading.Thread(target=look_up, daemon=True).start()
     try:
-        answer = found.get(timeout=until.left())
+        answer = found.get(timeout=until.seconds_left())
     except queue.Empty:
         raise httpcore.ConnectTimeout from None
     if isinstance(answer, Exception):

@@ -67,18 +67,18 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
     return next(word for word in words if word.casefold() == said)
 
 
-def check_around(text: str, words: Sequence[str], said: str) -> None:
-    """Check that the text beside a label that is `said` holds no other one, nor takes it back.
+def check_around(text: str, words: Sequence[str], label: str) -> None:
+    """Check that the text beside a `label` holds no other one, nor takes it back.
 
     Raises:
         UnreadableError: it does.
     """
-    said = said.casefold()
+    label = label.casefold()
     if guard("corrected").search(text) or (
-        said not in _denying(words) and guard("wrong").search(text)
+        label not in _denying(words) and guard("wrong").search(text)
     ):
         raise UnreadableError("a label that the reply takes back")
-    if any(_is_against(text, place, same=word == said) for place, word in _places(text, words)):
+    if any(_is_against(text, place, same=word == label) for place, word in _places(text, words)):
         raise UnreadableError("another label beside the first one")
 
 
@@ -127,7 +127,7 @@ def _is_stated(
         text, begin, place.end()
     ):
         return False
-    turning = words if denies else (*words, *forms.table("statements")["turning"].split())
+    turning = words if denies else (*words, *forms.load_table("statements")["turning"].split())
     if not _is_kept(after[done.end() :], done["sign"] or "", turning, denies=denies, cut=cut):
         return False
     # What stands in the candidate's text may be a quotation, unless it is a word alone.

@@ -112,13 +112,13 @@ def literal(text: str, start: int = 0) -> tuple[Json, int] | None:
 def unescaped(text: str) -> str:
     """A text with the escapes of Python and JSON resolved; unknown ones, and cut ones, stay."""
 
-    def known(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         if match[1] == "/":
             return "/"
         return match[0] if match[1] in "\\'\"abfnrtv0xuU" else "\\" + match[0]
 
     with suppress(UnicodeDecodeError):
-        plain = re.sub(r"\\(.)", known, text, flags=re.DOTALL)
+        plain = re.sub(r"\\(.)", replace, text, flags=re.DOTALL)
         return plain.encode("latin-1", "backslashreplace").decode("unicode_escape")
     return text
 

@@ -13,7 +13,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges import checks
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -54,7 +54,7 @@ def agreement_command(
     from lmms_eval_tasks.runs import known_answers, prepare
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
-    whose, count = registry.named(benchmark), _count(items)
+    whose, count = registry.find_benchmark(benchmark), _count(items)
     if dry_run and output is not None:
         raise TasksError("--dry-run has no results to write to --output")
     if output is not None:
@@ -81,8 +81,8 @@ def agreement_command(
             print("\n".join([summary, f"assumed: {ASSUMED}; no repairs", *cost.notes, prices]))
             return
         prepare.check_judge(whose)
-        say(announcement(config, prepare.judge_prompt(whose)))
-        say(summary)
+        notify(announcement(config, prepare.judge_prompt(whose)))
+        notify(summary)
         current.progress.expect(len(requests) - len(answers))  # ordered_map: 1 for each
         name = f"{benchmark}_agreement"
         judged = _judged(whose, config, answers, name)
@@ -90,13 +90,13 @@ def agreement_command(
         usage = current.ledger.as_dicts()
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
-        check |= {"judge": config.label, "setup": prepare.setup(whose, config)}
+        check |= {"judge": config.label, "setup": prepare.judge_fingerprint(whose, config)}
         more: dict[str, object] = {"answers": _answers(answers, judged)}
         if count is None and known.tables:
             tables, more = known.tables(judged, bool(problems))
             show(table_console(), tables)
         show(table_console(), _table(check, known.clusters))
-        print("\n".join([*current.told(), check["line"]]))
+        print("\n".join([*current.report_lines(), check["line"]]))
         _keep(benchmark, check, judged)
         if output is not None:
             about = {"benchmark": benchmark, "source": list(known.source), "check": check}
@@ -134,11 +134,11 @@ def _known_answers(
         if source is not None:
             where = "name other data (docs/judges.md), or leave --from out"
             raise DataError(f"{source}: no answers with known verdicts of {whose.title}; {where}")
-        say(
+        notify(
             f"no answers with known verdicts at {place}: the packaged sample's are used "
             "(--from PATH names others)"
         )
-        place = sample.build(settings.cache_dir() / settings.SAMPLE) / whose.name
+        place = sample.build_sample(settings.cache_dir() / settings.SAMPLE) / whose.name
         found = whose.known_answers(place, whole=whole)
     if found is None:
         raise DataError(f"{whose.title} has no answers with known verdicts")
@@ -150,9 +150,9 @@ def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[LikelyRe
     from lmms_eval_tasks.runs import estimate
 
     return [
-        (ask.criterion, ask.fields, ask.stand_in or _reply(ask.criterion))
+        (request.criterion, request.fields, request.stand_in or _reply(request.criterion))
         for one in answers
-        for ask in estimate.asks(whose.tasks[one.task], one.doc, one.text)
+        for request in estimate.judge_requests(whose.tasks[one.task], one.doc, one.text)
     ]
 
 
@@ -164,18 +164,20 @@ def _judged(
     whose: Benchmark, config: JudgeConfig, answers: Sequence[KnownAnswer], name: str
 ) -> list[Item]:
     """The items of the answers, each scored as in a run."""
-    from lmms_eval_tasks.judges import make, run
-    from lmms_eval_tasks.judges.asking import Asker
+    from lmms_eval_tasks.judges import make_judge, run
+    from lmms_eval_tasks.judges.asking import VerdictSource
     from lmms_eval_tasks.runs import scoring
 
-    def scored(one: KnownAnswer) -> Item:
-        return scoring.scored(whose.tasks[one.task], one.doc, one.text, Asker(make(config)))
+    def scored(answer: KnownAnswer) -> Item:
+        return scoring.scored(
+            whose.tasks[answer.task], answer.doc, answer.text, VerdictSource(make_judge(config))
+        )
 
     return run.ordered_map(scored, answers, name)
 
 
 def _check(
-    title: str, known: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
+    title: str, reference_answers: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
 ) -> JsonObject:
     """The figures of each verdict, and in a line what comes of them; for people and JSON."""
     from lmms_eval_tasks.runs import known_answers
@@ -184,8 +186,10 @@ def _check(
     check: JsonObject = {
         "title": title,
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "scale": list(known.scale),
-        "verdicts": {name: checks.figures(own, known.scale) for name, own in pairs.items()},
+        "scale": list(reference_answers.scale),
+        "verdicts": {
+            name: checks.figures(own, reference_answers.scale) for name, own in pairs.items()
+        },
     }
     return {**check, "line": checks.line(check)}
 
@@ -195,9 +199,11 @@ def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
     verdicts = ((item.get("verdicts") or {}).values() for item in items)
     failures = [{one["status"] for one in own} - {"ok"} for own in verdicts]
     if lost := sum(bool(own) and own <= NO_REPLY for own in failures):
-        say(f"the judge did not reply about {lost} answers, so this check is not kept: try again")
+        notify(
+            f"the judge did not reply about {lost} answers, so this check is not kept: try again"
+        )
     else:
-        checks.keep(benchmark, check["setup"], check)
+        checks.save_check(benchmark, check["setup"], check)
 
 
 def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
@@ -237,7 +243,7 @@ def _with_ends(interval: Mapping[str, Json], times: float, decimals: int, unit: 
 def _answers(answers: Sequence[KnownAnswer], items: Items) -> list[JsonObject]:
     """Each answer with its verdicts, for JSON; its text stays in the data."""
     return [
-        {"task": one.task, "id": one.doc["id"], "known": dict(one.known)}
+        {"task": one.task, "id": one.doc["id"], "known": dict(one.right_verdicts)}
         | {name: item.get(name) for name in ("status", "verdicts")}
         for one, item in zip(answers, items, strict=True)
     ]

@@ -42,7 +42,7 @@ _JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
 _JINJA_BLOCK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?|\{#.*?#\}", re.DOTALL)
 
 
-def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
+def write_prompts(benchmark: str, clone: Path, folder: Path) -> list[str]:
     """Write `folder/<benchmark>/*.yml` for `--prompts folder`.
 
     Args:
@@ -98,8 +98,8 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     ]
 
 
-def _files(known: Mapping[str, Json]) -> set[str]:
-    sources = (source for parts in known["files"].values() for source in parts.values())
+def _files(constants: Mapping[str, Json]) -> set[str]:
+    sources = (source for parts in constants["files"].values() for source in parts.values())
     return {file for source in sources for file in source.get("in", ())}
 
 

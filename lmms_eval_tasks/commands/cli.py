@@ -20,7 +20,7 @@ from lmms_eval_tasks.commands import (
     saved_runs,
 )
 from lmms_eval_tasks.errors import DataError, TasksError, about_file
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
 
@@ -44,17 +44,17 @@ def main() -> None:
         with interrupts.ending(exits=True):
             app()
     except TasksError as error:
-        say(str(error))
+        notify(str(error))
         sys.exit(2)
     except OSError as error:
         if not (told := about_file(error)):
             raise
-        say(told)
+        notify(told)
         sys.exit(2)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         from lmms_eval_tasks.models.model_capabilities import host_version
 
         host = host_version() or "not installed"
@@ -78,7 +78,7 @@ def _options(
 def list_tasks() -> None:
     """Show the tasks and groups, by benchmark."""
     console = table_console()
-    for benchmark in registry.there():
+    for benchmark in registry.usable_benchmarks():
         tasks, groups = benchmark.tasks, registry.groups(benchmark.name)
         console.print(f"[bold]{benchmark.title}[/] ({len(tasks)} tasks)")
         for kind, names in (("groups", groups), ("tasks", tasks)):
@@ -120,7 +120,7 @@ def status() -> None:
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
-    for benchmark in registry.there():
+    for benchmark in registry.usable_benchmarks():
         name, found = benchmark.name, benchmark.status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
         kinds = [why.partition(":")[0] for why in found.bad.values()]
@@ -143,7 +143,7 @@ def prepare(
     """Validate a benchmark's release and put it under the data root."""
     if settings.is_sample():  # which is never changed
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    print(registry.named(benchmark).prepare(source, settings.data_root(), link))
+    print(registry.find_benchmark(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()
@@ -175,7 +175,7 @@ def import_prompts(
     """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
     from lmms_eval_tasks.commands import authors_prompts
 
-    for line in authors_prompts.write(registry.named(benchmark).name, clone, to):
+    for line in authors_prompts.write_prompts(registry.find_benchmark(benchmark).name, clone, to):
         print(line)
 
 
@@ -198,19 +198,19 @@ def _add_commands_of_benchmarks() -> None:
         try:
             registry.part(name, "commands").add(own)
         except registry.ERRORS as error:
-            say(f"the commands of {name} are not available ({error!r})")
+            notify(f"the commands of {name} are not available ({error!r})")
         for known in ("registered_commands", "registered_groups"):
             for one in getattr(own, known):
                 if (called := _name_of(one)) in taken:
-                    say(f"the command {called} of {name} is left out: there is one already")
+                    notify(f"the command {called} of {name} is left out: there is one already")
                 else:
                     taken.add(called)
                     getattr(app, known).append(one)
 
 
-def _name_of(one: Any) -> str:
+def _name_of(command: Any) -> str:
     """The name of a command or of a group of commands."""
-    return str(one.name or one.callback.__name__.replace("_", "-"))
+    return str(command.name or command.callback.__name__.replace("_", "-"))
 
 
 _add_commands_of_benchmarks()

@@ -44,7 +44,10 @@ def doctor_command(
             _show(console, one)
     counts = Counter(one.state for one in found)
     if as_json:
-        findings = [one._asdict() for one in found]
+        findings = [
+            {"state": one.state, "told": one.message, "mend": one.mend, "about": one.about}
+            for one in found
+        ]
         print(json.dumps({"ok": not counts["error"], "findings": findings}, indent=2))
     else:
         numbers = f"errors: {counts['error']}, warnings: {counts['warning']}, ok: {counts['ok']}"
@@ -62,15 +65,17 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     from lmms_eval_tasks.models import model_capabilities
 
     host = DoctorCheck(
-        "host", needs.examined, f"pip install lmms-eval=={model_capabilities.table().host}"
+        "host",
+        needs.examined,
+        f"pip install lmms-eval=={model_capabilities.capability_table().host}",
     )
     yield from carried_out([*machine.checks(), host])
     named = None
     with suppress(Exception):  # is told when the model's turn comes
-        named = model_class.named(run)
+        named = model_class.run_model(run)
     model = partial(model_class.examined, run) if run["model"] else None
     with machine.usable_cache(), context.begun(named):
-        sent = uploads.lines if run["model"] else None
+        sent = uploads.upload_lines if run["model"] else None
         if settings.is_sample():
             yield from carried_out(
                 [DoctorCheck("packaged sample", _sample, f"{settings.CACHE}=DIR")]
@@ -84,11 +89,11 @@ def _sample() -> Findings:
     yield from ()
 
 
-def _show(console: Console, one: Finding) -> None:
+def _show(console: Console, finding: Finding) -> None:
     """A line with a mark, and under it what mends it."""
-    mark, colour = _MARKS[one.state]
-    mark = mark if console.encoding.startswith("utf") else one.state
-    told = Text.assemble((f"{mark} ", colour), (f"{one.about}: ", "bold"), one.told)
-    if one.mend:
-        told.append(f"\n    -> {one.mend}", style=colour)
+    mark, colour = _MARKS[finding.state]
+    mark = mark if console.encoding.startswith("utf") else finding.state
+    told = Text.assemble((f"{mark} ", colour), (f"{finding.about}: ", "bold"), finding.message)
+    if finding.mend:
+        told.append(f"\n    -> {finding.mend}", style=colour)
     console.print(told, soft_wrap=True)

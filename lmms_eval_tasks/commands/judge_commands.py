@@ -49,7 +49,7 @@ def estimate_command(
         config = prepare.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()
-    show(table_console(), estimate.table(found, rate or assumed))
+    show(table_console(), estimate.estimate_tables(found, rate or assumed))
     notes = [note for one in found for note in one.notes]
     notes.append(
         f"judging takes: at {rate or assumed:g} calls a second"
@@ -73,7 +73,7 @@ def export(
     ] = None,
 ) -> None:
     """Write all replies as JSON lines: request, reply, judge, task, time."""
-    from lmms_eval_tasks.judges.cache import lines
+    from lmms_eval_tasks.judges.cache import cached_replies
 
     folder = _folder(cache)
     files = sorted(folder.glob("*.sqlite3"))
@@ -82,7 +82,7 @@ def export(
     try:
         with out.open("w", encoding="utf-8") if out else nullcontext(sys.stdout) as stream:
             for file in files:
-                for line in lines(file):
+                for line in cached_replies(file):
                     print(json.dumps(line), file=stream)
     except OSError as error:
         raise JudgeError(f"{out}: cannot be written ({error.strerror})") from None
@@ -104,8 +104,8 @@ def load(
         print(f"{opened.load(file):,} new replies")
 
 
-def _folder(given: Path | None) -> Path:
-    folder = given or settings.judge_cache()
+def _folder(path: Path | None) -> Path:
+    folder = path or settings.judge_cache()
     if folder is None:
         raise JudgeError(f"{settings.JUDGE_CACHE} is off: name the cache's folder with --cache")
     return folder

@@ -55,7 +55,7 @@ def _add(benchmark: str) -> None:
             typer.Option("--force", help="hf: also INVALID numbers, and those of a part."),
         ] = False,
     ) -> None:
-        settings.check()
+        settings.check_settings()
         sample.ready()
         if force and form != "hf":
             raise TasksError("--force is for --format hf: leave it out")
@@ -64,11 +64,11 @@ def _add(benchmark: str) -> None:
         if plan or slurm:
             from lmms_eval_tasks.runs import reproduce
 
-            print("\n".join(reproduce.lines(benchmark, slurm=slurm, engine=engine)))
+            print("\n".join(reproduce.script_lines(benchmark, slurm=slurm, engine=engine)))
         elif form in ("eee", "hf"):
             from lmms_eval_tasks.report.exchange import export
 
-            export.write(benchmark, runs or [], form, output or Path(form), force=force)
+            export.export_runs(benchmark, runs or [], form, output or Path(form), force=force)
         else:
             from lmms_eval_tasks.report import board
 

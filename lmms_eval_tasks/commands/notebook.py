@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks import context, judges, registry, sample
 from lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.judges.asking import VerdictSource
 from lmms_eval_tasks.report import compared_runs, exports
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.runs import prepare, scoring
@@ -55,8 +55,8 @@ def read_run(*paths: str | Path) -> RunFrames:
     import pandas
 
     with context.begun():
-        found = compared_runs.read([Path(one) for one in paths])
-        numbers = exports.frame([*exports.rows(found)])
+        found = compared_runs.read_sides([Path(one) for one in paths])
+        numbers = exports.frame([*exports.headline_rows(found)])
         runs = [
             {
                 "run": side.label,
@@ -76,16 +76,16 @@ def read_run(*paths: str | Path) -> RunFrames:
     )
 
 
-def _items(found: list[Side]) -> Iterator[Mapping[str, object]]:
-    for side in found:
-        for task, item in side.asked:
+def _items(sides: list[Side]) -> Iterator[Mapping[str, object]]:
+    for side in sides:
+        for task, item in side.task_items:
             own = {name: value for name, value in item.items() if name != "verdicts"}
             yield {"run": side.label, "task": task.name, **own}
 
 
-def _verdicts(found: list[Side]) -> Iterator[Mapping[str, object]]:
-    for side in found:
-        for task, item in side.asked:
+def _verdicts(sides: list[Side]) -> Iterator[Mapping[str, object]]:
+    for side in sides:
+        for task, item in side.task_items:
             for name, verdict in (item.get("verdicts") or {}).items():
                 yield {
                     **{"run": side.label, "task": task.name, "id": item["id"], "verdict": name},
@@ -102,7 +102,7 @@ def load_docs(task: str) -> list[Doc]:
     benchmark = _benchmark(task)
     with context.begun():
         sample.ready()
-        return prepare.docs(benchmark, task)
+        return prepare.usable_docs(benchmark, task)
 
 
 def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> JsonObject:
@@ -121,12 +121,12 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
     benchmark = _benchmark(task)
     own = benchmark.tasks[task]
     with context.begun():
-        asker = Asker(judges.make(prepare.judge_config(benchmark, judge)))
+        asker = VerdictSource(judges.make_judge(prepare.judge_config(benchmark, judge)))
         return scoring.scored(own, own.log_entry(doc), reply, asker)
 
 
 def _benchmark(task: str) -> Benchmark:
-    known = {name: one for one in registry.there() for name in one.tasks}
+    known = {name: one for one in registry.usable_benchmarks() for name in one.tasks}
     if task not in known:
         raise TasksError(f"there is no task {task!r}{nearest(task, known)} (lmms-eval-tasks list)")
     return known[task]

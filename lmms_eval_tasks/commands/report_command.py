@@ -47,22 +47,30 @@ def report_command(
         raise TasksError("--media is for the page: leave it out, or --format")
     page = output or Path(f"report.{_ENDS.get(form, form)}")
     if form == "inspect":
-        inspect_logs.check()
+        inspect_logs.check_inspect()
         check_folder(page, "--output")
-        logs = inspect_logs.write(compared_runs.read(runs), page)
+        logs = inspect_logs.write_logs(compared_runs.read_sides(runs), page)
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
         return
     if form == "text" and output is None:
-        found = compared_runs.read(runs)
-        show(table_console(), [*exports.tables(list(exports.rows(found))), *exports.notes(found)])
+        found = compared_runs.read_sides(runs)
+        show(
+            table_console(),
+            [
+                *exports.run_tables(list(exports.headline_rows(found))),
+                *exports.condition_notes(found),
+            ],
+        )
         return
     if form not in ("text", "json"):
         extras.require("report", f"--format {form}")
     check_output(page)
-    found = compared_runs.read(runs)
+    found = compared_runs.read_sides(runs)
     if form == "html":
         text = run_page.html(found, media, page)
     else:
-        text = exports.FORMS[form](list(exports.rows(found)), exports.notes(found))
+        text = exports.FORMS[form](
+            list(exports.headline_rows(found)), exports.condition_notes(found)
+        )
     write_text(page, text)
     print(f"{page}: {', '.join(side.label for side in found)}")

@@ -22,7 +22,7 @@ Output = Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")]
 
 def rescore_command(logs: Logs, *, output: Output = None) -> None:
     """Compute every metric again from samples saved with `--log_samples`; asks nobody."""
-    settings.check()
+    settings.check_settings()
     _score(_read(logs), None, output)
 
 
@@ -48,7 +48,7 @@ def judge_command(
         raise TasksError("either --batch writes a file or --batch-results reads one, not both")
     saved = _read(logs)
     spec = settings.text(settings.JUDGE)
-    spec = spec or prepare.judge_config(registry.load(saved[0][0]), env=os.environ).model
+    spec = spec or prepare.judge_config(registry.load_benchmark(saved[0][0]), env=os.environ).model
     if save is None:
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent
@@ -71,7 +71,7 @@ def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | Non
 def _read(logs: Sequence[Path]) -> Saved:
     """Saved runs by benchmark; a DataError if nothing of ours is there."""
     may_fail = settings.may_fail()
-    read = [saved_files.read(file) for file in saved_files.find(logs)]
+    read = [saved_files.read_saved_run(file) for file in saved_files.find_sample_files(logs)]
     runs = saved_files.join_parts(read, may_fail)
     found = [
         (name, own)

@@ -81,9 +81,9 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
     Raises:
         TasksError: there is no such model, or it cannot take what the tasks hand over.
     """
-    with context.begun(model_class.named(run)):
+    with context.begun(model_class.run_model(run)):
         model, asked = context.current().model, []
-        for benchmark, names in registry.chosen(tasks):
+        for benchmark, names in registry.benchmarks_of(tasks):
             try:
                 found = benchmark.load(names)
             except DataError:  # a video that is bad; without one some clips cannot be made
@@ -91,11 +91,11 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
             asked += [(benchmark, found, name) for name in names]
         if model is not None:
             prepare.go_by_plan(model, [prepare.needs_of(*one) for one in asked])
-        return list(lines(asked, limit))
+        return list(upload_lines(asked, limit))
 
 
-def lines(
-    asked: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
+def upload_lines(
+    tasks: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
 ) -> Iterator[str]:
     """Lines on what the running model, whose plan is made, uploads for these tasks."""
     if (model := context.current().model) is None:
@@ -110,7 +110,7 @@ def lines(
     if model.arguments.get("pass_video_url"):
         yield f"{who} sends a video's address in its place: the server reads the file itself"
     with endpoints.right_media():
-        each = [_of_task(*one, measure, limit) for one in asked]
+        each = [_of_task(*one, measure, limit) for one in tasks]
         yield from map(str, each)
         known = [one.total for one in each if one.total is not None]
         if not known:
@@ -134,7 +134,7 @@ def _format(measure: Measure) -> str:
 
 def _name(name: str) -> str:
     """The model's own name, of an alias too."""
-    models = model_capabilities.table().models.items()
+    models = model_capabilities.capability_table().models.items()
     return next((own for own, entry in models if name == own or name in entry.aliases), name)
 
 
@@ -144,10 +144,10 @@ Measure = Callable[[Sequence[Part]], Sent]  # of a doc's parts
 
 
 def _of_task(
-    benchmark: Benchmark, found: LoadedData, name: str, measure: Measure, limit: int | None
+    benchmark: Benchmark, loaded: LoadedData, name: str, measure: Measure, limit: int | None
 ) -> Upload:
-    docs = benchmark.docs(found, name)
-    docs = docs[: media.asked([len(docs)], limit)[0]]
+    docs = benchmark.docs(loaded, name)
+    docs = docs[: media.docs_per_task([len(docs)], limit)[0]]
     shown = list({_window(benchmark, doc): doc for doc in docs}.values())
     among = shown if len(shown) >= SAMPLED else docs  # files differ more than texts
     tried = [among[place] for place in uniform_indices(len(among), SAMPLED)] if docs else []

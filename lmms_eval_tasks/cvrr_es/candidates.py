@@ -77,7 +77,7 @@ def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
         DataError: as `read`; a candidate has no answer that fits; or answers do not fit and the
             user did not allow to leave them out, with every problem in a line.
     """
-    found = [align(name, own, release) for name, own in read(paths).items()]
+    found = [align(name, own, release) for name, own in read_candidates(paths).items()]
     for one in found:
         if not one.answers:
             raise DataError(f"{one.candidate}: not one answer fits the release: {one.problems[0]}")
@@ -88,7 +88,7 @@ def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
     return found
 
 
-def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> Aligned:
+def align(name: str, answer_files: Mapping[str, AnswerFile], release: CvrrRelease) -> Aligned:
     """Put a candidate's answers to the release's questions; raises nothing.
 
     Answers to questions that cannot be used themselves (`release.problems`) are left out, as the
@@ -97,10 +97,10 @@ def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> A
     found: dict[str, str] = {}
     problems: list[str] = []
     for dimension, places in release.places.items():
-        if dimension not in given:
+        if dimension not in answer_files:
             problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
-        file, entries = given[dimension]
+        file, entries = answer_files[dimension]
         known = {one.id: one for one in release.questions if one.dimension == dimension}
         joined = _joined(entries, places, known)
         texts = {place: entries[number].text for place, number in joined.items()}
@@ -127,7 +127,9 @@ def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> A
 
 
 def _joined(
-    entries: Sequence[CandidateAnswer], places: Mapping[str, str], known: Mapping[str, CvrrQuestion]
+    entries: Sequence[CandidateAnswer],
+    places: Mapping[str, str],
+    questions: Mapping[str, CvrrQuestion],
 ) -> dict[str, int]:
     """Numbers of the answers by the ids of their questions.
 
@@ -140,13 +142,13 @@ def _joined(
         return {list(asked)[place]: number for number, place in by_text.items()}
     found: dict[str, int] = {}
     wheres: dict[tuple[str, str, str], list[str]] = {}
-    for place, own in known.items():
+    for place, own in questions.items():
         wheres.setdefault((_fold(own.question), own.video_id, own.reference), []).append(place)
     for number, one in enumerate(entries):
         text = _fold(one.question)
         alike = wheres.get((text, one.video, one.reference), [])
         # A file that says less, or a row of the annotations that cannot be used.
-        if not (one.video and one.reference) or one.id not in known:
+        if not (one.video and one.reference) or one.id not in questions:
             alike = [*alike, one.id] if one.id in asked and text in ("", asked[one.id]) else alike
         free = [place for place in alike if place not in found]
         if free:
@@ -159,7 +161,7 @@ def _fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
+def join(answers: Sequence[str], places: Sequence[str]) -> dict[int, int]:
     """Join the answers to the places of the annotations: answer -> its place, both from 0.
 
     Args:
@@ -169,7 +171,7 @@ def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
     asked = Counter(filter(None, places))
     questions = [
         one if one in asked else next((own for own in asked if one.endswith(f": {own}")), one)
-        for one in said
+        for one in answers
     ]
     if questions == list(places):
         return {number: number for number in range(len(places))}
@@ -212,7 +214,7 @@ def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[st
 # --- files ----------------------------------------------------------------------------------------
 
 
-def read(paths: Sequence[Path]) -> Candidates:
+def read_candidates(paths: Sequence[Path]) -> Candidates:
     """The candidates in files and folders, in the order of the paths, then by name.
 
     Args:
@@ -271,7 +273,7 @@ def _saved(path: Path) -> Iterator[tuple[str, str, AnswerFile]]:
     """The same of saved runs; of a folder those of our tasks, whatever else was saved there."""
     is_samples = path.is_file() and path.suffix == ".jsonl"
     files = [path] if is_samples else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
-    for run in map(saved_runs.read, files):
+    for run in map(saved_runs.read_saved_run, files):
         dimension = dimension_of(run.task)
         if not dimension:
             raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")

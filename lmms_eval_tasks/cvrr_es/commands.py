@@ -13,7 +13,7 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
-from lmms_eval_tasks.cvrr_es.judge import prompt
+from lmms_eval_tasks.cvrr_es.judge import load_judge_prompt
 from lmms_eval_tasks.cvrr_es.study import page, ratings, reference, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study.reference import AnswerToRate, ReferenceVerdict
@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.media.sources import bad_items, stop
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import extras
@@ -71,11 +71,11 @@ def debate_command(
             print(f"{len(asked):,} answers to rate by {config.label}")
             print("\n".join(planned))
             return
-        judges.preflight(config, [reference.criterion()])
-        say(judges.announcement(config, prompt(reference.ROUND).name))
+        judges.preflight(config, [reference.reference_criterion()])
+        notify(judges.announcement(config, load_judge_prompt(reference.ROUND).name))
         for line in planned:
-            say(line)
-        rated = reference.rate(judges.make(config), asked)
+            notify(line)
+        rated = reference.rate(judges.make_judge(config), asked)
         current.progress.close()
         write_lines(said, (one.transcript(config.label) for one in rated))
         write_lines(out, (one.row(config.label).as_dict() for one in rated))
@@ -93,7 +93,7 @@ def debate_command(
 def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
     """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
     place = settings.required_folder("cvrr_es", "CVRR-ES", release.HOW_TO_GET)
-    found = release.read(place)  # no video is opened: a debate is about texts
+    found = release.read_release(place)  # no video is opened: a debate is about texts
     stop(found.place, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
     notes = [problem for one in aligned for problem in one.problems]
@@ -104,10 +104,10 @@ def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
     return reference.asked_about(found, aligned), notes
 
 
-def _check_old(out: Path, label: str, asked: Iterable[AnswerToRate]) -> None:
+def _check_old(out: Path, label: str, answers: Iterable[AnswerToRate]) -> None:
     """Stop before a file is overwritten that has what this run does not make again."""
-    ours = {(label, reference.ROUND, one.item) for one in asked}
-    there = ratings.read([out]) if out.exists() else []
+    ours = {(label, reference.ROUND, one.item) for one in answers}
+    there = ratings.read_ratings([out]) if out.exists() else []
     for row in (one for one in there if (one.judge, one.round, one.item) not in ours):
         raise DataError(
             f"--out {out}: has a rating of {row.candidate}'s answer to {row.question} by "
@@ -120,15 +120,15 @@ def _tell(
     rated: Sequence[ReferenceVerdict], config: JudgeConfig, current: run.JudgeSession
 ) -> Mapping[str, str]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
-    for name in dict.fromkeys(one.asked.candidate for one in rated):
-        own = [one.verdict for one in rated if one.asked.candidate == name]
+    for name in dict.fromkeys(one.answer.candidate for one in rated):
+        own = [one.verdict for one in rated if one.answer.candidate == name]
         scores = [one.score for one in own if one.score is not None]
         average = mean(scores)
         failed = Counter(one.status for one in own if one.score is None)
         told = "no rating" if average is None else f"mean {average:.2f} of {len(scores):,} ratings"
         why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
-    print("\n".join(current.told()))
+    print("\n".join(current.report_lines()))
     return invalid.of_judge(current.ledger.as_dicts(), {config.label})
 
 
@@ -154,8 +154,8 @@ def reliability_command(
         extras.require("report", "--html")
     for file in filter(None, (output, html)):
         check_output(file)
-    loaded = rating_files.load(ratings)
-    compared = rating_files.load(reference) if reference else None
+    loaded = rating_files.load_ratings(ratings)
+    compared = rating_files.load_ratings(reference) if reference else None
     found = report(loaded.rows, compared.rows if compared else [])
     told = [line for one in (loaded, compared) if one for line in _told(one)]
     found["notes"] = [*dict.fromkeys(told), *found["notes"]]
@@ -178,11 +178,11 @@ def reliability_command(
     )
 
 
-def _told(found: rating_files.Loaded) -> Sequence[str]:
+def _told(loaded: rating_files.Loaded) -> Sequence[str]:
     """Lines on rows that are left out, and what runs told."""
-    left_out = listed(found.problems).split("\n") if found.problems else []
+    left_out = listed(loaded.problems).split("\n") if loaded.problems else []
     notes = [f"left out: {line.strip()}" for line in left_out]
-    for rated in found.runs:
+    for rated in loaded.runs:
         # The judge's are of answers, not of its ratings.
         own = [
             one.line

@@ -26,7 +26,7 @@ from lmms_eval_tasks.cvrr_es.settings import (
     CVRR_SELECTION,
 )
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
-from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make_judge_task
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
@@ -92,7 +92,7 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
                 "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
                 f"runs, with --cvrr-ratings or {CVRR_RATINGS}=PATH,PATH"
             )
-        first = ratings.read(rating_files)
+        first = ratings.read_ratings(rating_files)
     answered = aligned(found)
     lost = loaded.left_out(judging[0])
     if not any(name not in lost for one in answered for name in one.answers):
@@ -114,16 +114,16 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
         "rule": selection.parse(settings.text(CVRR_SELECTION)),
         "judge": running_model(),
     }
-    rated = {task: make(task, **given) for task in judging}
+    rated = {task: make_judge_task(task, **given) for task in judging}
     others = shown.others + compared.others
     return CvrrData(found, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
 
 
-def _asks(task: str, one: CvrrQuestion) -> bool:
-    return task in JUDGE_TASKS or dimension_of(task) == one.dimension
+def _asks(task: str, question: CvrrQuestion) -> bool:
+    return task in JUDGE_TASKS or dimension_of(task) == question.dimension
 
 
-def aligned(found: CvrrRelease) -> list[Aligned]:
+def aligned(release: CvrrRelease) -> list[Aligned]:
     """The candidates that the user named, their answers put to the release's questions.
 
     Raises:
@@ -136,7 +136,7 @@ def aligned(found: CvrrRelease) -> list[Aligned]:
             "no candidates to judge: name folders MODEL/DIMENSION.json, or saved samples of "
             f"cvrr_es runs, with --cvrr-candidates or {CVRR_CANDIDATES}=PATH,PATH"
         )
-    fitting = candidates.fitting(paths, found)
+    fitting = candidates.fitting(paths, release)
     named: dict[str, str] = {}
     for one in fitting:
         other = named.setdefault(slug(one.candidate), one.candidate)
@@ -155,7 +155,7 @@ def reference() -> list[RatingRow]:
         DataError: the files cannot be used, or two rows are of one item.
     """
     paths = settings.value(CVRR_REFERENCE)
-    rows = [row for row in ratings.read(paths) if row.round == "reference"] if paths else []
+    rows = [row for row in ratings.read_ratings(paths) if row.round == "reference"] if paths else []
     if paths and not rows:
         raise DataError(
             f"{', '.join(map(str, paths))}: no rows of the round `reference` "
@@ -175,7 +175,7 @@ def reference() -> list[RatingRow]:
 # --- docs -----------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
+def task_docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
     """A task's docs, in the release's order, then by candidate."""
     rows = questions(loaded, task)
     return cast(CvrrData, loaded).rated[task].docs(rows) if task in JUDGE_TASKS else rows
@@ -212,7 +212,7 @@ def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
+def describe_data(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
     """Candidates, shown ratings and frames for the results, and their conditions."""
     section: dict[str, Any] = {"model": running_model()}
     conditions: list[Condition] = []
@@ -238,34 +238,34 @@ def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Conditi
     return {**section, "frames": frames}, [*conditions, *option_set(settings.FRAMES)]
 
 
-def _of_mixture(one: JudgeTask) -> Iterator[str]:
+def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
     """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
-    if one.rule is None:
+    if judge_task.rule is None:
         return
-    choices = {choice.stratum: choice for choice in one.chosen.values()}.values()
+    choices = {choice.stratum: choice for choice in judge_task.choices.values()}.values()
     if often := sum(not choice.judges for choice in choices):
         yield (
             f"no judge passed in {often} of {len(choices)} choices (one for each fold and "
-            f"dimension; {one.rule}), and there the final judge rates alone"
+            f"dimension; {judge_task.rule}), and there the final judge rates alone"
         )
     mine = folded(running_model())
-    if all(folded(row.judge) != mine for own in one.first.values() for row in own):
+    if all(folded(row.judge) != mine for own in judge_task.first.values() for row in own):
         yield (
             f"no first rating by {running_model()} itself, which the published mixture may be "
             "shown too: name its cvrr_judge run with --cvrr-ratings"
         )
 
 
-def _of_judges(found: CvrrData) -> dict[str, object]:
+def _of_judges(data: CvrrData) -> dict[str, object]:
     """Candidates, the ratings that may be shown, and whose the mixture shows."""
     told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
-    for one in found.candidates:
+    for one in data.candidates:
         told["candidates"][one.candidate] = {
             "answers": len(one.answers),
             "empty": len(one.empty),
             "problems": list(one.problems),
         }
-    for task, rated in found.rated.items():
+    for task, rated in data.rated.items():
         if judges := Counter(row.judge for own in rated.first.values() for row in own):
             told["first_ratings"][task] = {"judges": dict(sorted(judges.items()))}
         if rated.rule:
@@ -276,6 +276,6 @@ def _of_judges(found: CvrrData) -> dict[str, object]:
                     "fell_back": not judges,
                     "kappa": dict(kappa),
                 }
-                for (fold, dimension), judges, kappa in rated.chosen.values()
+                for (fold, dimension), judges, kappa in rated.choices.values()
             }
     return {name: own for name, own in told.items() if own}

@@ -63,31 +63,31 @@ class Judgement(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_published(cls, given: object) -> object:
+    def _as_published(cls, value: object) -> object:
         """One released judgement has no reason; None, which Python's dicts may have, is none."""
-        if isinstance(given, dict) and given.get("reason") is None:
-            return {**given, "reason": ""}
-        return given
+        if isinstance(value, dict) and value.get("reason") is None:
+            return {**value, "reason": ""}
+        return value
 
 
 @prompts.once
-def prompt(name: str) -> prompts.Prompt:
+def load_judge_prompt(name: str) -> prompts.Prompt:
     """One of the files of prompts, the user's before ours.
 
     Raises:
         PromptError: the user's file lacks a part or a placeholder.
     """
-    return prompts.load("cvrr_es", name, PARTS[name])
+    return prompts.load_prompt("cvrr_es", name, PARTS[name])
 
 
 @prompts.once
-def criterion() -> Criterion:
+def answer_criterion() -> Criterion:
     """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
 
     Its fields are `question`, `reference` and `candidate`. Recorded replies are told apart by
     further ones, such as the question's id, since questions repeat. Raises as `prompt`.
     """
-    own = prompt("judge")
+    own = load_judge_prompt("judge")
     texts = own.text["system"], own.text["user"]
     return Criterion(NAME, *texts, Judgement, lambda one: float(one.pred == "correct"), own.hash)
 
@@ -103,7 +103,7 @@ def points(verdict: Verdict | None, answer: str = "") -> float | None:
     if votes and not verdict.raw:  # a panel's verdict has no reply of its own
         return aggregate.mean(points(vote, answer) for vote in votes)
     try:
-        value: Any = reader.read(verdict.raw, Judgement, [answer])
+        value: Any = reader.read_reply(verdict.raw, Judgement, [answer])
     except UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
     return float(value.score)
@@ -123,19 +123,19 @@ def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str
         others: their ratings of this answer, one of each judge and at most MOST; those without a
             rating are left out.
     """
-    text = prompt("rating").text
+    text = load_judge_prompt("rating").text
     parts = [text["role"], text["rubric"], text["material"]]
     parts.append(prompts.fill(text["instruction"], {"question": block("instruction", question)}))
     parts.append(prompts.fill(text["answer"], {"answer": block("reply", answer)}))
     if reply_text.reply_status(answer) == "empty":  # no letter, digit or symbol
         parts.append(text["empty"])
     if rated := [row for row in others if row.rating is not None]:
-        shown = "\n\n".join(_judge(text, *one) for one in named(rated).items())
+        shown = "\n\n".join(_judge(text, *one) for one in rows_by_judge(rated).items())
         parts.append(prompts.fill(text["others"], {"ratings": shown}))
     return "\n\n".join(part.strip() for part in [*parts, text["reply"]])
 
 
-def named(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
+def rows_by_judge(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
     """Rows of one item by their judges' neutral names, Judge A first.
 
     The order is drawn for each item by a hash of item and judge: so no name and no place stays with

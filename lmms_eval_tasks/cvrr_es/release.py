@@ -29,7 +29,7 @@ from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.released_files import Release
-from lmms_eval_tasks.utils.validation import FileName, Text, told
+from lmms_eval_tasks.utils.validation import FileName, Text, validation_problems
 
 HOW_TO_GET = (
     "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
@@ -99,7 +99,7 @@ class _Row(BaseModel):
     VideoID: FileName
 
 
-def read(folder: Path) -> CvrrRelease:
+def read_release(folder: Path) -> CvrrRelease:
     """Read and validate the dimensions in a folder; kept while no annotation file changes.
 
     Raises:
@@ -107,7 +107,7 @@ def read(folder: Path) -> CvrrRelease:
             place.
     """
     for base in (folder, folder / UNPACKED):
-        found = [(name, find(base, name)) for name in DIMENSIONS]
+        found = [(name, find_annotations(base, name)) for name in DIMENSIONS]
         if files := tuple((name, file) for name, file in found if file is not None):
             return _read(base, files, released_files.state(*(file for _, file in files)))
     raise DataError(
@@ -116,7 +116,7 @@ def read(folder: Path) -> CvrrRelease:
     )
 
 
-def find(base: Path, dimension: str) -> Path | None:
+def find_annotations(base: Path, dimension: str) -> Path | None:
     """The annotation file of a dimension under `base`; None if there is none.
 
     Raises:
@@ -145,7 +145,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
             try:
                 one = _Row.model_validate(row)
             except ValidationError as error:
-                bad[name] = f"{file}, entry {place}: {told(error)}"
+                bad[name] = f"{file}, entry {place}: {validation_problems(error)}"
                 # It keeps its text: answers are put to places, and then left out with it.
                 text = row.get("Q") if isinstance(row, Mapping) else None
                 asked[name] = text.strip() if isinstance(text, str) else ""
@@ -173,7 +173,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
 # --- their videos ---------------------------------------------------------------------------------
 
 
-def sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
     """The videos (Benchmark.sources). All tasks of a run leave out the same questions."""
     windows = {
         one.id: Window(one.video_id, release.video_path(one), one.dimension)
@@ -182,6 +182,6 @@ def sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
     return [Source(tasks=names, windows=windows)]
 
 
-def notes(release: CvrrRelease) -> list[str]:
+def status_notes(release: CvrrRelease) -> list[str]:
     """Lines for `data status`: the dimensions that are not there."""
     return [f"{name}: not there" for name in DIMENSIONS if name not in release.annotations]

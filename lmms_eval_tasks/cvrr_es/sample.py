@@ -70,7 +70,7 @@ class _Told(TypedDict):
 
 @functools.cache
 def _told() -> _Told:
-    found: _Told = scenes.load(__file__, "sample_questions_yaml")
+    found: _Told = scenes.load_scenes(__file__, "sample_questions_yaml")
     return found
 
 
@@ -82,7 +82,7 @@ def questions() -> dict[str, list[SampleQuestion]]:
     }
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """The clips of every dimension, by file."""
     made = {
         name: scenes.clip(
@@ -98,7 +98,7 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All other files."""
     found: dict[str, object] = {
         f"{name}/annotations_{name}.json": [
@@ -110,7 +110,7 @@ def files() -> dict[str, object]:
         said: dict[str, list[dict[str, str]]] = {}
         for one in answered(candidate):
             marked = ("{} {} {} {}\n", "</s>") if candidate == HASTY else ("", "")
-            asked = marked[0].replace("{}", "<image>") + one.asked.question
+            asked = marked[0].replace("{}", "<image>") + one.question.question
             said.setdefault(one.dimension, []).append({"Q": asked, "A": f"{one.text}{marked[1]}"})
         found |= {f"{PREDICTIONS}/{candidate}/{name}.json": own for name, own in said.items()}
     found[FIRST] = (row.as_dict() for row in first_ratings())
@@ -149,19 +149,19 @@ class SampleAnswer(NamedTuple):
     candidate: str
     id: str
     dimension: str
-    asked: SampleQuestion
+    question: SampleQuestion
     kind: str
     text: str
 
 
-def said(asked: SampleQuestion) -> dict[str, str]:
+def sample_answers(question: SampleQuestion) -> dict[str, str]:
     """Answers to a question by their kind."""
     return {
-        "right": asked.reference,
-        "padded": f"{asked.reference} Somebody far away hums a tune.",
-        "hedged": f"{asked.reference} Or it is the other way round.",
+        "right": question.reference,
+        "padded": f"{question.reference} Somebody far away hums a tune.",
+        "hedged": f"{question.reference} Or it is the other way round.",
         "idle": "There are shapes in the video.",
-        "wrong": asked.lure,
+        "wrong": question.lure,
         "empty": "",
     }
 
@@ -180,7 +180,7 @@ def answered(candidate: str) -> Iterator[SampleAnswer]:
     kinds = MODELS[candidate]
     for number, (dimension, name, asked) in enumerate(_numbered()):
         kind = "empty" if (candidate, number) == EMPTY else kinds[number % len(kinds)]
-        yield SampleAnswer(candidate, name, dimension, asked, kind, said(asked)[kind])
+        yield SampleAnswer(candidate, name, dimension, asked, kind, sample_answers(asked)[kind])
 
 
 def first_ratings() -> Iterator[RatingRow]:
@@ -198,19 +198,19 @@ def first_ratings() -> Iterator[RatingRow]:
 
 
 def _row(
-    one: SampleAnswer, judge: str, name: str, rating: int | None, status: str = "ok"
+    answer: SampleAnswer, judge: str, name: str, rating: int | None, status: str = "ok"
 ) -> RatingRow:
     return RatingRow(
-        dimension=one.dimension,
-        question=one.id,
-        video=f"{one.dimension}/{one.asked.video}",
-        candidate=one.candidate,
+        dimension=answer.dimension,
+        question=answer.id,
+        video=f"{answer.dimension}/{answer.question.video}",
+        candidate=answer.candidate,
         judge=judge,
         round=name,
         rating=None if rating is None else float(rating),
         reason="known by construction" if rating is not None else "",
         status=status,
-        empty=one.kind == "empty",
+        empty=answer.kind == "empty",
     )
 
 
@@ -221,7 +221,7 @@ def recordings() -> Iterator[dict[str, object]]:
     """
     every = _numbered()
     for (_, name, asked), (*_, other) in zip(every, (*every[1:], *every[:1]), strict=True):
-        worth = {said(asked)[kind]: score for kind, score in _SCORES.items()}
+        worth = {sample_answers(asked)[kind]: score for kind, score in _SCORES.items()}
         for candidate, score in ({other.reference: 0} | worth).items():
             fields = {"question": asked.question, "reference": asked.reference}
             pred = "correct" if score >= _SCORES["padded"] else "incorrect"
@@ -236,7 +236,7 @@ def recordings() -> Iterator[dict[str, object]]:
 # --- a judge's ratings, played --------------------------------------------------------------------
 
 
-def known(doc: Doc) -> KnownReplies | None:
+def known_replies(doc: Doc) -> KnownReplies | None:
     """Replies to a doc of the judge study; None of one that is answered, not rated.
 
     Right is the reference rating, or 3 without one.
@@ -254,7 +254,9 @@ def known(doc: Doc) -> KnownReplies | None:
     off = min(high, max(low, right + (step if up else -step)))
     wrong = off if off != right else right - 1
     said = (_rated(right, "right"), _rated(wrong, "wrong"))
-    return KnownReplies(name, *said, UNREADABLE, drawn=[_rated(one, "drawn") for one in RATINGS])
+    return KnownReplies(
+        name, *said, UNREADABLE, random_replies=[_rated(one, "drawn") for one in RATINGS]
+    )
 
 
 def _rated(rating: int, worth: str) -> str:

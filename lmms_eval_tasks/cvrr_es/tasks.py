@@ -44,8 +44,8 @@ from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASK
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.asking import judged
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.asking import judge_reply
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import saved_runs
@@ -56,7 +56,7 @@ from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 def question_prompt(doc: CvrrDoc, file: str) -> list[Part]:
     """The muted video or its frames, then the question."""
-    text = judging.prompt(file).text["question"]
+    text = judging.load_judge_prompt(file).text["question"]
     return _after_video(doc, prompts.fill(text, {"question": doc["question"]}))
 
 
@@ -93,14 +93,14 @@ def keep_rating(doc: RatingDoc) -> KeptRating:
     }
 
 
-def answer(doc: KeptCvrr, reply: str) -> Scoring[CvrrScore]:
+def answer(doc: KeptCvrr, reply: str) -> ScoringSteps[CvrrScore]:
     """One answer: is it correct, and its 0 to 5 points.
 
     An answer that nobody had to judge has 0 points. Where a verdict's own cannot be told there are
     none: its 0 or 1 is another number.
     """
     fields = {"question": doc["question"], "reference": doc["reference"], "id": doc["id"]}
-    done = yield from judged("correct", judging.criterion(), fields, reply)
+    done = yield from judge_reply("correct", judging.answer_criterion(), fields, reply)
     points = judging.points(done.verdict, done.candidate)
     return {
         "answer": done.candidate,
@@ -112,7 +112,7 @@ def answer(doc: KeptCvrr, reply: str) -> Scoring[CvrrScore]:
 
 def rating(doc: KeptRating, reply: str) -> RatingScore:
     """One rating by the model under test; an unreadable one is a failure, never a middle rating."""
-    rating, reason, status = replies.read(reply, [doc["answer"]])
+    rating, reason, status = replies.read_rating(reply, [doc["answer"]])
     return {"rating": rating, "reason": reason, "status": status}
 
 
@@ -212,10 +212,10 @@ class CvrrEs(Benchmark):
         for start in (ANSWERS, HINT)
     )
 
-    read = staticmethod(release.read)
-    sources = staticmethod(release.sources)
-    docs = staticmethod(data.docs)
-    data_notes = staticmethod(release.notes)
+    read_release = staticmethod(release.read_release)
+    sources = staticmethod(release.media_sources)
+    docs = staticmethod(data.task_docs)
+    data_notes = staticmethod(release.status_notes)
 
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
@@ -226,20 +226,20 @@ class CvrrEs(Benchmark):
     def media_job(self, doc: Doc) -> MediaJob:
         """The muted copy of a video, or its frames."""
         window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
-        return MediaJob(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
+        return MediaJob(doc.get("question_id", doc["id"]), window, lambda: clips.make_clip(*window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The candidates' and the study's judges'."""
         files = {_file(name) for name in names}
-        return {name: judging.prompt(name) for name in sorted(files, reverse=True)}
+        return {name: judging.load_judge_prompt(name) for name in sorted(files, reverse=True)}
 
     def criteria(self) -> Sequence[Criterion]:
         """Is an answer correct?"""
-        return [judging.criterion()]
+        return [judging.answer_criterion()]
 
     def judge_prompt(self) -> Prompt:
         """The prompts of the one criterion."""
-        return judging.prompt("judge")
+        return judging.load_judge_prompt("judge")
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
         """The published judgements of GPT-3.5, or the packaged sample's references."""
@@ -248,7 +248,7 @@ class CvrrEs(Benchmark):
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Data, candidates, shown ratings and frames."""
         section, conditions = super().describe(ran)
-        of_study, more = data.describe(ran.loaded)
+        of_study, more = data.describe_data(ran.loaded)
         section |= of_study
         conditions += more
         for join in self.joint_metrics:

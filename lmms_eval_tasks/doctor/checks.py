@@ -40,7 +40,7 @@ class Finding(NamedTuple):
     """The result of one check."""
 
     state: State
-    told: str  # what there is, or what is wrong and where
+    message: str  # what there is, or what is wrong and where
     mend: str = ""  # the command or setting that mends it; "" where nothing needs to be done
     about: str = ""  # what was looked at
 
@@ -65,7 +65,7 @@ def carried_out(checks: Iterable[DoctorCheck]) -> Findings:
         try:
             for one in look():
                 needed = one.mend or (mend if one.state != "ok" else "")
-                yield one._replace(told=_without_keys(one.told), mend=needed, about=about)
+                yield one._replace(message=_without_keys(one.message), mend=needed, about=about)
         except Exception as error:
             kind = "" if isinstance(error, TasksError) else f"{type(error).__name__}: "
             yield Finding("error", _without_keys(f"{kind}{error}"), mend, about)
@@ -157,7 +157,7 @@ class Examination:
             yield Finding("error", f"{root}: there are no data of any benchmark", mend)
             return
         tasks = registry.selected(self._names or there)
-        self._chosen = list(registry.chosen(tasks))
+        self._chosen = list(registry.benchmarks_of(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
         yield Finding("ok", f"{len(tasks)} of {own}")
 
@@ -171,7 +171,7 @@ class Examination:
 
     def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         try:
-            found = self._found[benchmark.name] = prepare.load(benchmark, names)
+            found = self._found[benchmark.name] = prepare.load_data(benchmark, names)
         except DataError as error:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
             ways = [f"{one.option} {one.metavar}".strip() for one in named]
@@ -179,7 +179,7 @@ class Examination:
                 ways = ["put them there (lmms-eval-tasks data status)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
             # What can be used is looked at nonetheless.
-            with suppress(DataError), settings.said(dict.fromkeys(_ALLOW, "1")):
+            with suppress(DataError), settings.use_options(dict.fromkeys(_ALLOW, "1")):
                 self._found[benchmark.name] = benchmark.load(names)
             return
         seen = benchmark.status(settings.data_root())
@@ -207,9 +207,9 @@ class Examination:
         assert self._uploads
         yield from (Finding("ok", line) for line in self._uploads(self._asked()))
 
-    def _requests(self, benchmark: Benchmark, names: Sequence[str], found: LoadedData) -> Findings:
+    def _requests(self, benchmark: Benchmark, names: Sequence[str], loaded: LoadedData) -> Findings:
         """The checks of tasks for which data and model are known."""
-        docs = {name: benchmark.docs(found, name) for name in names}
+        docs = {name: benchmark.docs(loaded, name) for name in names}
         if empty := [name for name, own in docs.items() if not own]:
             yield Finding("error", f"nothing is left of {', '.join(empty)}")
         made = [
@@ -220,7 +220,7 @@ class Examination:
         ]
         if made:
             self._cuts[benchmark.name] = made
-        benchmark.check(names, found)
+        benchmark.check(names, loaded)
         yield Finding("ok", ", ".join(f"{name} {len(own):,}" for name, own in docs.items()))
 
     # --- media ----------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class Examination:
         tried = cuts[:: -(-len(cuts) // TRIAL)]
         size = _media_bytes()
         parts = [media.TaskMedia(benchmark.name, tried, len(tried))]
-        lost = media.make(parts, benchmark.title, benchmark.media_messages[0])
+        lost = media.make_jobs(parts, benchmark.title, benchmark.media_messages[0])
         if lost:
             why = {cut.name: lost[cut.key] for cut in tried if cut.key in lost}
             yield Finding("error", f"{len(lost)} of {len(tried)} made for trial:\n{listed(why)}")
@@ -275,7 +275,7 @@ def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
     """Their ends decoded, as many at once as there are processors."""
     ends = [MediaJob(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
     parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
-    bad = media.make(parts, benchmark.title, "first and last frames decoded")
+    bad = media.make_jobs(parts, benchmark.title, "first and last frames decoded")
     if good := len(paths) - len(bad):
         yield Finding("ok", f"{good:,}: first and last frame decoded")
     if bad:
@@ -290,12 +290,12 @@ def _media_bytes() -> int:
 
 
 def _requests_to_judge(
-    benchmark: Benchmark, names: Sequence[str], found: LoadedData
+    benchmark: Benchmark, names: Sequence[str], loaded: LoadedData
 ) -> Iterator[tuple[Criterion, Mapping[str, Any]]]:
     """The judge's first request of each judged task, for a made-up reply."""
     for task in (benchmark.tasks[name] for name in names):
         if task.judgements:
-            yield from estimate.requests(task, benchmark.docs(found, task.name)[:1])
+            yield from estimate.requests(task, benchmark.docs(loaded, task.name)[:1])
 
 
 def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]) -> Finding:

@@ -52,7 +52,7 @@ def usable_cache() -> Iterator[None]:
         return
     with (
         TemporaryDirectory() as folder,
-        settings.said({settings.DATA: data, settings.CACHE: folder}),
+        settings.use_options({settings.DATA: data, settings.CACHE: folder}),
     ):
         yield
 
@@ -86,7 +86,9 @@ def _versions() -> Findings:
             yield Finding("error", told_, f"pip install '{needed.name}{needed.specifier}'")
     if another := model_capabilities.of_another_host():
         yield Finding(
-            "warning", another, f"pip install lmms-eval=={model_capabilities.table().host}"
+            "warning",
+            another,
+            f"pip install lmms-eval=={model_capabilities.capability_table().host}",
         )
 
 

@@ -59,9 +59,9 @@ def build_command(
             show(table_console(), [table])
             print(*notes, sep="\n")
             return
-        lines, written = build.build(jobs, out, config)
-        print(*lines, *writer.lines(written), sep="\n")
-    made = release.read(out, HavenOptions(sources=(OWN,)))
+        lines, written = build.build_records(jobs, out, config)
+        print(*lines, *writer.outcome_lines(written), sep="\n")
+    made = release.read_release(out, HavenOptions(sources=(OWN,)))
     print(f"{out}: of the source own, videos that fit HAVEN's form: {len(made.records)}")
     for name, why in made.problems.items():
         print(f"{name}: {why}")
@@ -82,12 +82,14 @@ def picture_command(
     from lmms_eval_tasks.utils.json_files import check_output, write_text
 
     check_output(out)
-    records = release.read(folder, parse(f"sources={video.partition('/')[0]},subset=0")).records
+    records = release.read_release(
+        folder, parse(f"sources={video.partition('/')[0]},subset=0")
+    ).records
     found = next((record for record in records if record.id == video), None)
     if found is None:
         some = ", ".join(record.id for record in records[:5])
         raise DataError(f"{folder}: has no video {video} that can be used; it has {some}")
-    write_text(out, picture.html(found, picture.taken(found)))
+    write_text(out, picture.html(found, picture.data_uris(found)))
     print(f"{out}: {found.id}, {len(found.picks)} frames, {len(found.shots)} shots")
 
 

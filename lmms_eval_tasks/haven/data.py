@@ -37,7 +37,7 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.media.clip_specs import uniform_indices
-from lmms_eval_tasks.media.sources import Source, Window, check
+from lmms_eval_tasks.media.sources import Source, Window, check_source
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files
 
@@ -77,9 +77,9 @@ class HavenData(LoadedData):
         return [row(record, self.digest) for record in self.release.records]
 
 
-def read(place: Path) -> HavenRelease:
+def read_chosen_sources(place: Path) -> HavenRelease:
     """The data in a folder, of the sources that the user chose (Benchmark.read)."""
-    return released.read(place, options.current())
+    return released.read_release(place, options.current())
 
 
 def require_sample() -> None:
@@ -92,13 +92,13 @@ def require_sample() -> None:
         extras.require("haven", "HAVEN's packaged sample")
 
 
-def load() -> HavenRelease:
+def load_haven() -> HavenRelease:
     """The user's data, of the chosen sources (`read`)."""
     require_sample()
-    return read(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
+    return read_chosen_sources(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
 
 
-def sources(release: HavenRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: HavenRelease, names: Sequence[str]) -> list[Source]:
     """The videos, for tasks that show pictures (Benchmark.sources)."""
     pictured = [name for name in names if not TASKS[name].text]
     return [_videos(release.records, pictured)] if pictured else []
@@ -129,7 +129,7 @@ def _videos(records: Iterable[Record], tasks: Sequence[str]) -> Source:
 
 def trouble(record: Record) -> str:
     """Return why a record's video cannot be used, or ""."""
-    return check(_videos([record], ["haven_v2t"])).left_out.get(record.id, "")
+    return check_source(_videos([record], ["haven_v2t"])).left_out.get(record.id, "")
 
 
 def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
@@ -157,7 +157,7 @@ def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
+def task_docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
     """A task's docs, in the release's order."""
     known = cast(HavenData, loaded)
     variant, left_out = TASKS[task], known.left_out(task)
@@ -186,25 +186,27 @@ def row(record: Record, digest: str) -> HavenRow:
     return cast(HavenRow, made)
 
 
-def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
+def make_doc(row: HavenRow, task: Variant, haven_options: HavenOptions) -> HavenDoc:
     """A task's doc of a video's row."""
-    n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
+    n_shown = len(
+        row["document" if options.layout(task, haven_options) == OF_SENTENCES else "shots"]
+    )
     units: list[int] = []
     if task.kind == "grounding":
         units = [*range(1, 1 + n_shown)]  # its clips stay in order, and all of them are needed
     elif task.kind in MOST:
-        units = drawn(task.kind, n_shown, given, chosen.seed)
-    shots, limit = given["shots"], chosen.frames_per_shot
+        units = draw_numbers(task.kind, n_shown, row, haven_options.seed)
+    shots, limit = row["shots"], haven_options.frames_per_shot
     pictured = units and not task.text
-    pictures = [shown(shots[n - 1], limit, task.kind) for n in units] if pictured else []
-    every = [*range(1, len(given["picks"]) + 1)]
+    pictures = [shown_frames(shots[n - 1], limit, task.kind) for n in units] if pictured else []
+    every = [*range(1, len(row["picks"]) + 1)]
     by_shot = [number for own in shots for number in own] == every
-    n_sentences = len(given["summary"])  # shotless ones may be asked about too
-    tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
+    n_sentences = len(row["summary"])  # shotless ones may be asked about too
+    tagged = haven_options.reference == "tagged" and (task.kind == "v2vt" or task.text)
     of_grounding = task.kind == "grounding"
     made = {
-        **given,
-        "tagged": given["tagged"] if tagged else "",
+        **row,
+        "tagged": row["tagged"] if tagged else "",
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
@@ -213,8 +215,10 @@ def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
         "units": units,
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(every),
-        "sentences": drawn("grounding", n_sentences, given, chosen.seed) if of_grounding else [],
-        "layout": options.layout(task, chosen, by_shot=by_shot),
+        "sentences": draw_numbers("grounding", n_sentences, row, haven_options.seed)
+        if of_grounding
+        else [],
+        "layout": options.layout(task, haven_options, by_shot=by_shot),
     }
     return cast(HavenDoc, made)
 
@@ -222,7 +226,7 @@ def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
 AUTHORS_SEED = 42
 
 
-def drawn(kind: str, n: int, given: HavenRow, seed: int = 0) -> list[int]:
+def draw_numbers(kind: str, n: int, row: HavenRow, seed: int = 0) -> list[int]:
     """Some of 1 to n, as the authors' code draws and shows them: with `seed` 0 the very same.
 
     Python's generator is seeded for each video: for orders with 42 and the first 32 bits of the MD5
@@ -238,18 +242,18 @@ def drawn(kind: str, n: int, given: HavenRow, seed: int = 0) -> list[int]:
     def digest(text: str) -> str:
         return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
-    first, video = AUTHORS_SEED + seed, given["video"]
+    first, video = AUTHORS_SEED + seed, row["video"]
     if kind == "temporal":
         draw = random.Random((first + int(digest(video)[:8], 16)) % 2**32)
     else:
-        draw = random.Random(int(digest(f"{first}:{given['source']}:{video}")[-8:], 16))
+        draw = random.Random(int(digest(f"{first}:{row['source']}:{video}")[-8:], 16))
     some = sorted(draw.sample(range(1, n + 1), min(MOST[kind], n)))
     if kind != "saliency":
         draw.shuffle(some)
     return some
 
 
-def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
+def shown_frames(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
     """The frames of a shot whose pictures are shown.
 
     Args:
@@ -268,7 +272,7 @@ def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
 # --- for people and results ---------------------------------------------------------------------
 
 
-def notes(release: HavenRelease) -> list[str]:
+def status_notes(release: HavenRelease) -> list[str]:
     """Lines for `data status`: which videos a task leaves out, since their records lack a field."""
     gaps: dict[tuple[str, str], list[str]] = {}
     for record in release.records:

@@ -66,7 +66,7 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 task_prompts = prompts.file("haven", "task", _PLACEHOLDERS)
 
 
-def prompt(doc: HavenDoc) -> list[Part]:
+def request_prompt(doc: HavenDoc) -> list[Part]:
     """The request: no two texts follow each other; line breaks to the pictures are the texts'.
 
     Many simple models drop placeholders and put all pictures before the text; so their text also
@@ -95,12 +95,12 @@ def prompt(doc: HavenDoc) -> list[Part]:
 
 def pictures(path: str, picks: Sequence[int], numbers: Sequence[int]) -> list[Image]:
     """The pictures of sampled frames by their numbers, from 1, in this order; else MediaError."""
-    return frames(path, picks).images(numbers) if numbers else []
+    return sampled_frames(path, picks).images(numbers) if numbers else []
 
 
-def frames(path: str, picks: Sequence[int]) -> indexed_frames.FrameArchive:
+def sampled_frames(path: str, picks: Sequence[int]) -> indexed_frames.FrameArchive:
     """All sampled frames of a video, read in one pass if they are not kept; else a MediaError."""
-    return indexed_frames.frames(path, picks, options.current().size)
+    return indexed_frames.load_frames(path, picks, options.current().size)
 
 
 def _pieces(doc: HavenDoc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:

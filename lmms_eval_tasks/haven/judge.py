@@ -52,7 +52,7 @@ prompt = prompts.file("haven", "judge", _PARTS)
 
 
 @prompts.once
-def criterion() -> Criterion:
+def geval_criterion() -> Criterion:
     """Its fields are `reference`, `document` and `candidate`."""
     given = prompt()
     return Criterion(
@@ -60,16 +60,16 @@ def criterion() -> Criterion:
         system=given.text["geval"],
         template="\n".join([given.text["show"], given.text["score"]]),
         schema=GEvalRating,
-        score=geval.stated,
+        score=geval.stated_rating,
         prompt_hash=given.hash,
         bare="score",
         top_logprobs=TOP_LOGPROBS,
     )
 
 
-def notes(judge: JudgeConfig) -> dict[str, object]:
+def describe_rating(judge: JudgeConfig) -> dict[str, object]:
     """The way of rating for a run's results, as plain types, and what warns of it."""
-    told: dict[str, object] = {GEVAL: geval.describe(judge)}
+    told: dict[str, object] = {GEVAL: geval.describe_ratings(judge)}
     if judge.provider != NONE:  # whose warning says that nothing is judged yet
         told["warning"] = f"judged by {judge.label}: {WARNING}"
     return told
@@ -82,7 +82,9 @@ LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta
 
 def doubts() -> list[str]:
     """Why a number is missing."""
-    return [one for one in provenance.notes("haven").values() if "not computed" in one]
+    return [
+        one for one in provenance.implementation_notes("haven").values() if "not computed" in one
+    ]
 
 
 def reference(item: KeptHaven) -> str:
@@ -142,33 +144,33 @@ def clip_problem() -> str | None:
     return local_models.problem(implementation.KIND, model)
 
 
-def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
+def clip_values(selections: Sequence[SummaryFrames]) -> list[float | None]:
     """CLIPScore, 0..2.5, of summaries and frames (utils/metrics/clipscore.py has the rule).
 
     None where there is no sentence with a word or no picture any more, or no model.
     """
     if problem := clip_problem():
         provenance.note("haven", "clipscore", f"CLIPScore not computed: {problem}")
-        return [None] * len(asked)
+        return [None] * len(selections)
     model = settings.value(CLIPSCORE) or ""  # `clip_problem` has looked
     values: list[float | None] = []
     lost: list[str] = []
-    load = functools.cache(data.load)
-    for one in asked:
+    load = functools.cache(data.load_haven)
+    for one in selections:
         try:
             own = pictures(one, load())
             values.append(implementation.clip_score(one.sentences, own, model)[0])
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
             values.append(None)
-    provenance.note("haven", "clipscore", implementation.describe(model))
+    provenance.note("haven", "clipscore", implementation.describe_encoder(model))
     if lost:  # a note of its own: a mean over other items must not take its place
         told = f"{len(lost)} without pictures of theirs, as: {min(lost)}"
         provenance.note("haven", "clipscore_lost", f"CLIPScore not computed: {told}")
     return values
 
 
-def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation.Picture]:
+def pictures(selection: SummaryFrames, release: HavenRelease) -> list[implementation.Picture]:
     """The pictures of the frames that a reply selected: opened only when they are embedded.
 
     An item has numbers of frames and no file: in a run they are the frames that the model saw, and
@@ -177,10 +179,10 @@ def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation
     Raises:
         DataError: the data hold no or another record of this id, or the video file does not fit it.
     """
-    video = asked.video
+    video = selection.video
     found = [record for record in release.records if record.id == video]
     row = data.row(found[0], "") if found else None
-    if row is None or row["record"] != asked.record:
+    if row is None or row["record"] != selection.record:
         raise DataError(f"{release.place}: has no {video} like the one that the replies are about")
     if trouble := data.trouble(found[0]):
         raise DataError(f"{video}: {trouble}")
@@ -191,5 +193,5 @@ def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation
 
     return [
         implementation.Picture(key.format(number), functools.partial(opened, number))
-        for number in asked.frames
+        for number in selection.frames
     ]

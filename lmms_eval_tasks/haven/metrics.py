@@ -88,7 +88,7 @@ def _family(
     name: str,
     values: Values,
     part: str,
-    shown: tuple[str, ...] | None = None,
+    host_fields: tuple[str, ...] | None = None,
     units: Callable[[Items], Units] | None = None,
 ) -> list[Metric[HavenItem]]:
     """A metric in all its forms; `part` is of a reply, and has to be read for `_valid`."""
@@ -102,7 +102,7 @@ def _family(
 
         return lambda items: statistic([*filter(valid, items)])
 
-    mean = Metric(name, plain, host_fields=shown, per_unit=units)
+    mean = Metric(name, plain, host_fields=host_fields, per_unit=units)
     return [
         mean,
         Metric(f"{name}_valid", over_valid(plain), per_unit=units and over_valid(units)),
@@ -122,9 +122,9 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
         pairs = zip(items, values(items), strict=True)
         return {i["id"]: (i["video"], value) for i, value in pairs if value is not None}
 
-    def baseline(one: str) -> Statistic:
+    def baseline(baseline_name: str) -> Statistic:
         return lambda items: aggregate.mean(
-            item["baselines"].get(f"{name}_{one}") for item in items
+            item["baselines"].get(f"{name}_{baseline_name}") for item in items
         )
 
     part = "frames" if name.removesuffix(IS_GT) in KEYFRAMES else "reply"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.settings import HAVEN
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
 # Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
@@ -138,13 +138,13 @@ class HavenOptions(BaseModel):
 OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
 
 
-def layout(task: Variant, chosen: HavenOptions, *, by_shot: bool = True) -> str:
+def layout(task: Variant, options: HavenOptions, *, by_shot: bool = True) -> str:
     """The name of what a request holds, and in which order (inputs.py).
 
     Args:
         by_shot: whether each of the video's frames is of a shot.
     """
-    if task.name == "haven_temporal_text" and chosen.temporal_text == "sentences":
+    if task.name == "haven_temporal_text" and options.temporal_text == "sentences":
         return OF_SENTENCES
     if task.name == "haven_v2vt" and not by_shot:
         return "v2vt_frames"
@@ -169,5 +169,5 @@ def parse(text: str) -> HavenOptions:
         if len(given) == len(pairs) and all(given.values()):
             return HavenOptions.model_validate(given)
     except ValidationError as error:
-        why = f"{told(error, 2)}; known: {', '.join(HavenOptions.model_fields)}"
+        why = f"{validation_problems(error, 2)}; known: {', '.join(HavenOptions.model_fields)}"
     raise TasksError(f"{HAVEN}={text!r}: {why}")

@@ -70,9 +70,9 @@ _BEST: Mapping[str, Mapping[str, float]] = {
 }
 
 
-def _chance(metric: str, what: str, *kinds: str) -> Chance:
+def _chance(metric: str, quantity: str, *kinds: str) -> Chance:
     return Chance(
-        what,
+        quantity,
         [name for name, task in TASKS.items() if task.kind in kinds],
         lambda item: item["scores"][metric],
         lambda item: item["baselines"][f"{metric}_random"],
@@ -101,7 +101,7 @@ PLAYED = Played(
 # --- the files ------------------------------------------------------------------------------------
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All files but the videos."""
     found: dict[str, object] = {}
     for source in dict.fromkeys(story.source for story in STORIES):
@@ -120,7 +120,7 @@ def annotation(story: Story) -> dict[str, object]:
 
     frames, clips = [], []
     for number, (pick, level) in enumerate(zip(story.picks, story.frames, strict=True), 1):
-        shot, _ = story.shown(pick)
+        shot, _ = story.shot_and_level(pick)
         key = " in a highlight" if shot in story.key_shots else ""
         seen = f"A{str(story.scenes[shot - 1])[1:]}"
         frames.append(
@@ -168,7 +168,7 @@ def shot_level_gt(story: Story) -> list[int]:
     return [int(number in story.key_shots) for number in range(1, len(story.shots) + 1)]
 
 
-def _write_h5(own: Sequence[Story], path: Path) -> None:
+def _write_h5(stories: Sequence[Story], path: Path) -> None:
     """A group for each video, as released.
 
     change_points (n_shots, 2), both ends inclusive, n_frame_per_seg (n_shots,) and picks (n_steps,)
@@ -179,7 +179,7 @@ def _write_h5(own: Sequence[Story], path: Path) -> None:
     import numpy as np
 
     with h5py.File(path, "w") as file:
-        for story in own:
+        for story in stories:
             keyframes = [n in story.keyframes for n in range(1, len(story.frames) + 1)]
             lengths = [last - first + 1 for first, last in story.change_points]
             made = file.create_group(story.video)
@@ -217,21 +217,21 @@ WIDTHS = (8, 4, 7, 4, 7, 1)  # of a mark's numbers in bits; 31 in all
 CHECK_BITS = 9
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """All videos, by file."""
     return {
         f"videos/{story.source}/{story.video}.mp4": Clip(
-            functools.partial(frames, story), story.fps, picture_options=X264
+            functools.partial(story_frames, story), story.fps, picture_options=X264
         )
         for story in STORIES
     }
 
 
-def frames(story: Story) -> Iterator[NDArray[np.uint8]]:
+def story_frames(story: Story) -> Iterator[NDArray[np.uint8]]:
     """Every frame of a video in order, (height, width, 3): a shape on its way, the strip below."""
     width, height = story.size
     for frame in range(story.n_frames):
-        shot, _ = story.shown(frame)
+        shot, _ = story.shot_and_level(frame)
         first, last = story.change_points[shot - 1]
         share = (frame - first) / max(last - first, 1)
         scene = story.scenes[shot - 1]
@@ -243,7 +243,7 @@ def frames(story: Story) -> Iterator[NDArray[np.uint8]]:
 
 def mark(story: Story, frame: int) -> tuple[int, ...]:
     """What the strip of a frame of the video says; as wide as WIDTHS."""
-    shot, sampled = story.shown(frame)
+    shot, sampled = story.shot_and_level(frame)
     levels = [story.frames[number - 1] for number in story.shots[shot - 1]]
     scene = SCENES.index(story.scenes[shot - 1])
     level, key = story.frames[sampled - 1], int(shot in story.key_shots)
@@ -257,7 +257,7 @@ def striped(picture: NDArray[np.uint8], mark: Sequence[int]) -> NDArray[np.uint8
     value = functools.reduce(
         lambda bits, one: bits << one[1] | one[0], zip(mark, WIDTHS, strict=True), 0
     )
-    whole = value << CHECK_BITS | check(value)
+    whole = value << CHECK_BITS | check_sum(value)
     height, width = picture.shape[:2]
     top = round(TOP_EDGE * height)
     cells = np.array([whole >> n & 1 for n in reversed(range(ROWS * COLUMNS))], dtype=np.uint8)
@@ -268,7 +268,7 @@ def striped(picture: NDArray[np.uint8], mark: Sequence[int]) -> NDArray[np.uint8
     return marked
 
 
-def check(value: int) -> int:
+def check_sum(value: int) -> int:
     """A check sum that neither a dark nor a light strip has."""
     return zlib.crc32(value.to_bytes(4, "big")) & (1 << CHECK_BITS) - 1
 
@@ -278,7 +278,7 @@ def check(value: int) -> int:
 _DRAWS = 8  # replies of a coin to a doc
 
 
-def known(doc: HavenDoc) -> KnownReplies:
+def known_replies(doc: HavenDoc) -> KnownReplies:
     """Replies to a doc of any HAVEN task (data.make_doc).
 
     Right is what reaches the best value that the item allows. A coin's replies are in the right
@@ -299,7 +299,7 @@ def known(doc: HavenDoc) -> KnownReplies:
         raise TasksError(f"a doc of HAVEN lacks a field: {error!r}") from None
     # Any text is a summary; an empty reply is the only one that is none.
     unreadable = "" if doc["kind"] == "v2t" else UNREADABLE
-    return KnownReplies(name, right, drawn[0], unreadable, drawn=drawn)
+    return KnownReplies(name, right, drawn[0], unreadable, random_replies=drawn)
 
 
 def _said(doc: HavenDoc, draw: random.Random | None) -> str:

@@ -105,7 +105,7 @@ class Story(_Told):
         firsts = [0, *(last + 1 for last in lasts)]
         return list(zip(firsts, [*lasts, self.n_frames - 1], strict=True))
 
-    def shown(self, frame: int) -> tuple[int, int]:
+    def shot_and_level(self, frame: int) -> tuple[int, int]:
         """The shot that a frame of the video shows, and the sampled frame whose level it has.
 
         A frame between two sampled ones belongs to the last one of its shot that is not after it,

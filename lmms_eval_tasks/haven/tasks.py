@@ -42,7 +42,7 @@ from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, T
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.settings import CLIPSCORE, HAVEN
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -74,7 +74,7 @@ BLANK: HavenScore = {
 }
 
 
-def keep(doc: HavenDoc) -> KeptHaven:
+def log_fields(doc: HavenDoc) -> KeptHaven:
     """The fields for the log: all that `rescore` needs."""
     tagged: Sometimes = {"tagged": doc["tagged"]} if doc["tagged"] else {}
     return {
@@ -87,7 +87,7 @@ def keep(doc: HavenDoc) -> KeptHaven:
     }
 
 
-def handed(doc: HavenDoc) -> dict[str, object]:
+def media_log(doc: HavenDoc) -> dict[str, object]:
     """How many pictures were handed over, and which frames of each unit."""
     return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
@@ -102,7 +102,7 @@ def score(doc: KeptHaven, reply: str) -> HavenScore:
     return {**made, "status": next(failed, "ok")}
 
 
-def score_summary(doc: KeptHaven, reply: str) -> Scoring[HavenScore]:
+def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
     """One reply that holds a summary, which a judge rates; one that holds none is worth 0.
 
     That is below the scale of 1 to 5, and counts as 0 in means of ratings too (rating_means.py).
@@ -112,7 +112,7 @@ def score_summary(doc: KeptHaven, reply: str) -> Scoring[HavenScore]:
         "reference": judging.reference(doc),
         "document": " ".join(doc["document"]).strip() or judging.prompt().text["no_document"],
     }
-    asked = {judging.GEVAL: judging.criterion()}
+    asked = {judging.GEVAL: judging.geval_criterion()}
     status = made["parts"]["summary"]
     text = reply if status == "refused" else made["candidate"]
     rated = yield from geval.rated(asked, shown, text, status)
@@ -139,12 +139,12 @@ def _v2t(doc: KeptHaven, reply: str) -> Reading:
 
 
 def _summary(
-    doc: KeptHaven, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
+    doc: KeptHaven, summary: summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> Reading:
     return {
-        "parts": {"summary": read.status},
+        "parts": {"summary": summary.status},
         "candidate": candidate,
-        "sentences": list(read.sentences),
+        "sentences": list(summary.sentences),
         "violations": dict(violations),
         "scores": text_metrics.rouge(candidate, judging.reference(doc)),
     }
@@ -189,10 +189,10 @@ def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collectio
 
 
 def _beside(
-    names: Sequence[str], form: str = "", **given: selections.SetScores | selections.Correlation
+    names: Sequence[str], form: str = "", **baselines: selections.SetScores | selections.Correlation
 ) -> dict[str, float | None]:
     """The scores of looking at nothing, by metric and baseline."""
-    return {f"{m}{form}_{one}": getattr(own, m) for one, own in given.items() for m in names}
+    return {f"{m}{form}_{one}": getattr(own, m) for one, own in baselines.items() for m in names}
 
 
 def _v2vt(doc: KeptHaven, reply: str) -> Reading:
@@ -280,7 +280,7 @@ _READERS: Mapping[str, Callable[[KeptHaven, str], Reading]] = {
 }
 
 
-def stand_in(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
+def example_reply(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
     """The reference summary in the form that is asked for."""
     if doc["kind"] == "v2t" and not doc["text"]:
         return " ".join(doc["summary"])
@@ -294,17 +294,17 @@ def stand_in(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
 _TASKS = {
     name: Task(
         name,
-        inputs.prompt,
-        keep,
+        inputs.request_prompt,
+        log_fields,
         score_summary if variant.kind in SUMMARIES else score,
         metrics.of_kind(variant.kind),
         # The record is a hash of what the release says of the video.
         identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
-        media_log=handed,
+        media_log=media_log,
         judgements=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
         required_fields={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         failed_item=BLANK,
-        example_reply=stand_in,
+        example_reply=example_reply,
         splits={"source": "dots"},
     )
     for name, variant in TASKS.items()
@@ -332,12 +332,12 @@ class Haven(Benchmark):
         for end in ("", "_text")
     )
 
-    read = staticmethod(data.read)
-    sources = staticmethod(data.sources)
-    docs = staticmethod(data.docs)
-    data_notes = staticmethod(data.notes)
-    describe_judge = staticmethod(judging.notes)
-    files = staticmethod(released.placed)
+    read_release = staticmethod(data.read_chosen_sources)
+    sources = staticmethod(data.media_sources)
+    docs = staticmethod(data.task_docs)
+    data_notes = staticmethod(data.status_notes)
+    describe_judge = staticmethod(judging.describe_rating)
+    files = staticmethod(released.release_files)
     judge_prompt = staticmethod(judging.prompt)
 
     def load(
@@ -352,12 +352,12 @@ class Haven(Benchmark):
         if doc["text"]:
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
-        return MediaJob(doc["id"], window, functools.partial(inputs.frames, *window))
+        return MediaJob(doc["id"], window, functools.partial(inputs.sampled_frames, *window))
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The reference summary of every video, worth 5; another video's is worth 1."""
         chosen, task = options.current(), self.tasks["haven_v2t"]
-        release = released.read(place, chosen)
+        release = released.read_release(place, chosen)
         made = [
             data.make_doc(data.row(one, release.digest), TASKS[task.name], chosen)
             for one in release.records
@@ -365,7 +365,10 @@ class Haven(Benchmark):
         ]
         answers = []
         for doc, other in zip(made, [*made[1:], *made[:1]], strict=True):
-            right, wrong = stand_in(doc, 0), stand_in({**doc, "summary": other["summary"]}, 0)
+            right, wrong = (
+                example_reply(doc, 0),
+                example_reply({**doc, "summary": other["summary"]}, 0),
+            )
             # In this order the text is right where both are the same.
             known = {wrong: float(geval.LOWEST), right: float(geval.HIGHEST)}
             answers += [
@@ -383,7 +386,7 @@ class Haven(Benchmark):
         if any(TASKS[name].kind in SUMMARIES for name in names):
             like = "openai/clip-vit-base-patch32"
             model = settings.value(CLIPSCORE)
-            local_models.check(CLIPSCORE, model, clipscore.KIND, like)
+            local_models.check_model(CLIPSCORE, model, clipscore.KIND, like)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """The one file of all tasks."""
@@ -395,7 +398,7 @@ class Haven(Benchmark):
 
     def criteria(self) -> Sequence[Criterion]:
         """How good is a summary?"""
-        return [judging.criterion()]
+        return [judging.geval_criterion()]
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Data, options, left-out videos, and how texts were compared."""
@@ -412,11 +415,14 @@ class Haven(Benchmark):
             }
         if any(TASKS[name].kind in SUMMARIES for name in ran.names):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
-            section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
+            section["implementations"] = {
+                "rouge": rouge,
+                **provenance.implementation_notes("haven"),
+            }
         doubts = [Condition(Kind.NOTE, line) for line in judging.doubts()]
         return section, [*conditions, *option_set(HAVEN), *doubts]
 
-    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+    def notes(self, items_by_task: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""
         return judging.doubts()
 

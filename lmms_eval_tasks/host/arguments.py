@@ -76,7 +76,7 @@ def check(arguments: Sequence[str]) -> None:
     names = [name.strip() for name in given.tasks.split(",")]
     discovery.check_names(names, given.include_path)
     if any(registry.of_task_name(name) for name in names):
-        settings.check()
+        settings.check_settings()
         check_model(given.model)
 
 
@@ -176,7 +176,7 @@ def take_own_options(arguments: list[str]) -> list[str]:
             text = f"{one.help} [{one}]".replace("%", "%%")
             own.add_argument(one.option, dest=one, help=text, **form)  # type: ignore[arg-type]
     found, rest = parser.parse_known_args(arguments)
-    settings.say(vars(found))
+    settings.set_options(vars(found))
     if "--help" in rest or "-h" in rest:
         parser.print_help()
         print()

@@ -6,7 +6,7 @@ import functools
 import sys
 
 from lmms_eval_tasks.host import plugin, script
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils import interrupts
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
@@ -37,4 +37,4 @@ def _run(arguments: list[str]) -> None:
 
 
 def _unwatched(name: str, error: Exception) -> None:
-    say(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")
+    notify(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")

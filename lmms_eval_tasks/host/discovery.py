@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.models.host_types import Function, TaskManager
@@ -149,7 +149,7 @@ def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> li
 
     found = dict.fromkeys(task for one in _texts(names) for task in tasks_of(one))
     if others:
-        say(_whose(others, ours_first))
+        notify(_whose(others, ours_first))
     return list(found)
 
 

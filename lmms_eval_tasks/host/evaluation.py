@@ -21,7 +21,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import model_class, needs
 from lmms_eval_tasks.host.requests import endpoints, replies
 from lmms_eval_tasks.models.host_types import Arguments, Function, Results
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import finish, judging, prepare
 from lmms_eval_tasks.utils import interrupts
 
@@ -50,23 +50,25 @@ def evaluated(
     given = bound.arguments
     with ExitStack() as stack:
         if not _ALONE.acquire(blocking=False):
-            say(f"{', '.join(tasks)}: waits for the run of another thread; use processes instead")
+            notify(
+                f"{', '.join(tasks)}: waits for the run of another thread; use processes instead"
+            )
             _ALONE.acquire()
         stack.callback(_ALONE.release)
         stack.enter_context(interrupts.ending(exits=_is_command()))
         limit, offset = given.get("limit"), given.get("offset") or 0
         run = stack.enter_context(context.begun(limit=limit, offset=offset))
         settings.take()
-        judged = run.own(judging.Judging, lambda: judging.Judging(tasks))
+        judged = run.instance_of(judging.JudgedTasks, lambda: judging.JudgedTasks(tasks))
         with _of_all():
-            run.model = model_class.named(given)
+            run.model = model_class.run_model(given)
             _check(given, tasks)
             wanted = judged.begin()
         if wanted:
             _score_side_by_side(given, wanted, inspect.signature(evaluate))
         stack.enter_context(_named_scoring())
         stack.enter_context(endpoints.right_media())
-        known = stack.enter_context(replies.kept(given, tasks))
+        known = stack.enter_context(replies.run_requests(given, tasks))
         results: Results | None = evaluate(*bound.args, **bound.kwargs)
         if results is not None:  # on rank 0, which has all items
             finish.score_together(results, tasks)
@@ -82,19 +84,19 @@ def _is_command() -> bool:
     return bool(re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0]))
 
 
-def _check(given: Arguments, tasks: Sequence[str]) -> None:
+def _check(arguments: Arguments, tasks: Sequence[str]) -> None:
     """Stop before the model is built if these tasks cannot run; make their media."""
     needs.check_filelock()
-    if number := given.get("num_fewshot"):
+    if number := arguments.get("num_fewshot"):
         raise TasksError(
             f"--num_fewshot {number}: tasks of this suite are asked without examples "
             f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
         )
     sample.ready()
-    prepare.check(tasks)
-    for line in (*model_class.set_up(given), *model_class.advice(given)):
-        say(line)
-    prepare.make_media(tasks, given.get("limit"))
+    prepare.check_tasks(tasks)
+    for line in (*model_class.set_up(arguments), *model_class.advice(arguments)):
+        notify(line)
+    prepare.make_media(tasks, arguments.get("limit"))
 
 
 @contextmanager
@@ -117,12 +119,12 @@ def _of_all() -> Iterator[None]:
     raise raised
 
 
-def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signature) -> None:
-    """Have lmms-eval score `wanted` replies at a time, unless the user chose a number."""
+def _score_side_by_side(arguments: Arguments, n_replies: int, signature: inspect.Signature) -> None:
+    """Have lmms-eval score `n_replies` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
-        say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
-    elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
-        given[_THREADS] = max(HOST_THREADS, wanted)
+        notify(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
+    elif arguments.get(_THREADS, HOST_THREADS) == HOST_THREADS:
+        arguments[_THREADS] = max(HOST_THREADS, n_replies)
 
 
 @contextmanager

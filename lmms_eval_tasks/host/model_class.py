@@ -26,7 +26,7 @@ from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import local_models
 
 
-def named(run: Mapping[str, Json]) -> context.RunModel | None:
+def run_model(run: Mapping[str, Json]) -> context.RunModel | None:
     """The run's model by the arguments of `simple_evaluate`; None for an object of the user's.
 
     Raises:
@@ -140,7 +140,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
         TasksError: the class cannot be used for these tasks.
     """
     if (model := context.current().model) is None:
-        named(run)  # says why
+        run_model(run)  # says why
         return
     plan = prepare.go_by_plan(model, needs)
     model = context.current().model or model  # whose class may be another one now
@@ -152,7 +152,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     media = model_capabilities.media_of(model.name, model.interface)
     if media is None or not media.broken:
         yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
-    for line in plan.told:
+    for line in plan.lines:
         broken = media is not None and media.broken and media.broken in line
         yield Finding("error" if broken else "warning" if line in plan.short else "ok", line)
     found = built(model)
@@ -162,9 +162,9 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     yield from (Finding("warning", line) for line in advice(run))
 
 
-def _key(found: type, model: context.RunModel) -> Findings:
+def _key(model_class: type, model: context.RunModel) -> Findings:
     """Check that a variable with an API key that the class's module reads is set."""
-    asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(found))
+    asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(model_class))
     if not asked or model.arguments.keys() & {"api_key", "base_url"}:
         return
     names = list(dict.fromkeys(asked))
@@ -174,9 +174,11 @@ def _key(found: type, model: context.RunModel) -> Findings:
         yield Finding("error", f"{' or '.join(names)} is not set", f"export {names[0]}=...")
 
 
-def _source(found: type) -> str:
+def _source(model_class: type) -> str:
     """The source of lmms-eval's modules that define a class and its bases."""
-    modules = {one.__module__ for one in found.__mro__ if one.__module__.startswith("lmms_eval.m")}
+    modules = {
+        one.__module__ for one in model_class.__mro__ if one.__module__.startswith("lmms_eval.m")
+    }
     return "\n".join(inspect.getsource(importlib.import_module(one)) for one in sorted(modules))
 
 
@@ -184,7 +186,7 @@ def _checkpoint(model: context.RunModel) -> Findings:
     """Check that the weights of `pretrained` are on this machine."""
     if not (name := str(model.arguments.get("pretrained") or "")):
         return
-    if (folder := local_models.find(name)) is not None:
+    if (folder := local_models.find_model(name)) is not None:
         yield Finding("ok", f"{name} is at {folder}")
         yield from _positions(folder)
         return
@@ -211,12 +213,12 @@ def _positions(checkpoint: Path) -> Findings:
             told = f"the text behind a video starts behind it, at {one.text} ({one.family})"
             yield Finding("ok", told)
         elif positions.is_put_right(one):
-            yield Finding("ok", positions.told(one))
+            yield Finding("ok", positions.position_line(one))
         else:
             installed = settings.value(settings.MODEL_POSITIONS) == "installed"
             option = settings.MODEL_POSITIONS.option
             mend = f"leave {option} out" if installed else "another version of transformers"
-            yield Finding("warning", positions.told(one), mend)
+            yield Finding("warning", positions.position_line(one), mend)
 
 
 def built(model: context.RunModel) -> type:
@@ -240,14 +242,16 @@ def built(model: context.RunModel) -> type:
     return found
 
 
-def _device_map(found: type, model: context.RunModel) -> dict[str, str]:
+def _device_map(model_class: type, model: context.RunModel) -> dict[str, str]:
     """Arguments for a class whose default `device_map` is "", which transformers 5 refuses.
 
     Empty for other classes, and in runs of several processes: there the classes name the device
     of each process.
     """
     # A class that passes its arguments on is asked together with its bases.
-    signatures = (inspect.signature(vars(one).get("__init__", object)) for one in found.__mro__)
+    signatures = (
+        inspect.signature(vars(one).get("__init__", object)) for one in model_class.__mro__
+    )
     own = [one.parameters["device_map"] for one in signatures if "device_map" in one.parameters]
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     if not alone or "device_map" in model.arguments or not own or own[0].default != "":

@@ -21,15 +21,15 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import needs
 from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.judges import run as judge_run
-from lmms_eval_tasks.judges.asking import Asker, usable
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from lmms_eval_tasks.judges.verdict import Asks, Judge, Verdict
+    from lmms_eval_tasks.judges.verdict import Judge, JudgeRequests, Verdict
 
 Kwargs = Mapping[str, str] | None
 
@@ -87,7 +87,7 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
 
         needs.met()  # says it where nothing of ours came before
         sample.ready()
-        docs = list(context.by_rank(prepare.docs(_of(task)[0], task)))
+        docs = list(context.by_rank(prepare.usable_docs(_of(task)[0], task)))
         columns = {name: [doc.get(name) for doc in docs] for name in (docs[0] if docs else ())}
         # Its fingerprint, by which nothing is looked up here, is a hash of all rows: four fifths
         # of the time.
@@ -106,13 +106,13 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
 
 def doc_to_visual(doc: Doc) -> list[object]:
     """The request's pictures, files and sound in order, for simple models."""
-    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
+    delivery.note_request(delivery.request_name(doc["task"], str(doc["id"])))
     return messages.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
     """One user turn with the request's parts in order, for chat models."""
-    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
+    delivery.note_request(delivery.request_name(doc["task"], str(doc["id"])))
     return messages.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
@@ -125,14 +125,16 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.log_entry(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
-    known = context.current().own(delivery.Deliveries)
-    if seen := known.seen.get(request):
+    known = context.current().instance_of(delivery.Deliveries)
+    if seen := known.delivered.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
     if request in known.at_limit:
         kept["at_limit"] = known.at_limit[request]
     # A task that asks nothing needs no judge that can be used.
-    answer = Asker(_judge(judge_run.current(), benchmark)) if task.judgements else _nobody
-    return scoring.spread(task, benchmark.joint_metrics, scoring.scored(task, kept, reply, answer))
+    answer = VerdictSource(_judge(judge_run.current(), benchmark)) if task.judgements else _nobody
+    return scoring.to_host_rows(
+        task, benchmark.joint_metrics, scoring.scored(task, kept, reply, answer)
+    )
 
 
 @lru_cache(maxsize=len(registry.NAMES))
@@ -154,10 +156,10 @@ def _handed(task: Task, doc: Doc) -> JsonObject:
     except (TasksError, OSError):  # a file is gone by now
         return {"media": None}
     except Exception:
-        say(f"what {doc['id']} was given cannot be told")
+        notify(f"what {doc['id']} was given cannot be told")
         traceback.print_exc()
         return {"media": None}
 
 
-def _nobody(asks: Asks) -> Sequence[Verdict]:
-    raise TypeError(f"a task without asks asks {[ask.name for ask in asks]}")
+def _nobody(requests: JudgeRequests) -> Sequence[Verdict]:
+    raise TypeError(f"a task without judgements asks for {[one.name for one in requests]}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models.model_capabilities import host_version
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.doctor.checks import Findings
@@ -112,7 +112,7 @@ FILELOCK = "filelock>=3.15.4,<4.3"  # as in pyproject.toml
 def met() -> bool:
     """Return True if lmms-eval has all that our runs require; say once what it lacks."""
     if told := unmet():
-        say(told)
+        notify(told)
     return not _missing(fatal=True)
 
 

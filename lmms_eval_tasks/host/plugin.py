@@ -72,11 +72,11 @@ def missed(name: str, error: Exception) -> None:
 
 
 def _say(line: str) -> None:
-    """`notify.say`, if it can be imported."""
+    """`notify.notify`, if it can be imported."""
     with contextlib.suppress(Exception):
-        from lmms_eval_tasks.notify import say
+        from lmms_eval_tasks.notify import notify
 
-        say(line)
+        notify(line)
 
 
 # --- when lmms-eval imports a module, which is heavy, and not ours ------------------------------
@@ -196,20 +196,20 @@ def guarded(evaluate: Function) -> Function:
     return simple_evaluate
 
 
-def _ours(given: Arguments) -> list[str]:
+def _ours(arguments: Arguments) -> list[str]:
     """Our tasks among those of a run; a task manager is made if names alone do not decide."""
     from lmms_eval_tasks.host import discovery
 
-    names = given.get("tasks") or []
+    names = arguments.get("tasks") or []
     names = [names] if isinstance(names, str) else names
     if not discovery.our_tasks(names):
         return []
-    if given.get("task_manager") is None:
+    if arguments.get("task_manager") is None:
         from lmms_eval.tasks import TaskManager
 
-        given["task_manager"] = TaskManager(model_name=given.get("model"))
-    discovery.complete(given["task_manager"], names)
-    return discovery.our_tasks(names, given["task_manager"])
+        arguments["task_manager"] = TaskManager(model_name=arguments.get("model"))
+    discovery.complete(arguments["task_manager"], names)
+    return discovery.our_tasks(names, arguments["task_manager"])
 
 
 def _evaluation() -> ModuleType:

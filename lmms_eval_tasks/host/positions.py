@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.models.host_types import ModelInstance
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 if TYPE_CHECKING:
@@ -162,28 +162,28 @@ def right(lm: ModelInstance) -> Iterator[list[Condition]]:
             if (one := start(model)) is None or not one.is_off:
                 continue
             found.append(_condition(one))
-            say(found[-1].text)
+            notify(found[-1].text)
             if is_put_right(one):
                 model.get_rope_index = behind_videos(model.get_rope_index)
                 stack.callback(delattr, model, "get_rope_index")
         yield found
 
 
-def is_put_right(found: Start) -> bool:
+def is_put_right(start: Start) -> bool:
     """Return True if runs with our tasks replace the installed rule by the right one."""
-    known = found.family in FAMILIES and found.has_times
+    known = start.family in FAMILIES and start.has_times
     return known and settings.value(settings.MODEL_POSITIONS) == "right"
 
 
-def told(found: Start) -> str:
+def position_line(start: Start) -> str:
     """The line on wrong positions: the installed ones, and whether a run corrects them."""
-    if is_put_right(found):
-        return f"{found.line}: put right, at {found.largest + 1}"
-    return f"{found.line}: as installed"
+    if is_put_right(start):
+        return f"{start.line}: put right, at {start.largest + 1}"
+    return f"{start.line}: as installed"
 
 
-def _condition(found: Start) -> Condition:
-    return Condition(Kind.MENDED if is_put_right(found) else Kind.POSITIONS, told(found))
+def _condition(start: Start) -> Condition:
+    return Condition(Kind.MENDED if is_put_right(start) else Kind.POSITIONS, position_line(start))
 
 
 def models_of(lm: ModelInstance) -> Sequence[Positioned]:

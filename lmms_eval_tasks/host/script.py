@@ -27,7 +27,7 @@ from lmms_eval_tasks.errors import WRONG, TasksError, not_importable
 from lmms_eval_tasks.host import arguments as command_arguments
 from lmms_eval_tasks.host import discovery
 from lmms_eval_tasks.models.host_types import CommandArguments, Function, Results
-from lmms_eval_tasks.notify import UNSEEN, say, table_console
+from lmms_eval_tasks.notify import UNSEEN, notify, table_console
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
@@ -45,7 +45,7 @@ def checked(arguments: list[str]) -> list[str]:
         if rest and rest[0].startswith("-"):
             command_arguments.check(rest)
     except (TasksError, ImportError) as error:
-        say(str(not_importable(error) if isinstance(error, ImportError) else error))
+        notify(str(not_importable(error) if isinstance(error, ImportError) else error))
         sys.exit(WRONG)
     return rest
 
@@ -127,7 +127,7 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             if told["tasks"] is None:
                 raise TasksError(command_arguments.NO_TASKS)
             _settle_tasks(args, told["tasks"])
-            unsaved = context.outside().own(kept_replies.Unsaved)
+            unsaved = context.outside().instance_of(kept_replies.Unsaved)
             unsaved.clear()
             own_second = _own_second(module, told["output_path"])
             saving: list[str] = []
@@ -136,7 +136,7 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 found = evaluate(args)
             if lost := _not_saved(saving):
                 outcome.failed = True
-                say(
+                notify(
                     f"--output_path {told['output_path']}: the results were not saved ({lost}); "
                     "replies and verdicts are kept: free room there, or name another folder, and "
                     "the same command goes on from there"
@@ -153,7 +153,7 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             outcome.failed = True
             raise
 
-    def shown(*args: object, **kwargs: object) -> None:
+    def print_lines(*args: object, **kwargs: object) -> None:
         """Keep lmms-eval's lines after its runs; print them if our first screen does not."""
         if outcome.runs:
             outcome.printed += map(str, args)
@@ -164,7 +164,7 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     vars(module)[_WATCHED] = True
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
-    module.print = shown  # type: ignore[attr-defined]
+    module.print = print_lines  # type: ignore[attr-defined]
 
 
 def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
@@ -195,7 +195,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
     taken: list[Path] = []
 
     @functools.wraps(second)
-    def own(*args: object, **kwargs: object) -> object:
+    def with_second(*args: object, **kwargs: object) -> object:
         while True:
             named = second(*args, **kwargs)
             claim = Path(output_path, f".{named}.run".replace(":", "-"))
@@ -209,7 +209,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
                 taken.append(claim)
                 return named
 
-    module.utils.get_datetime_str = own
+    module.utils.get_datetime_str = with_second
     try:
         yield
     finally:
@@ -262,7 +262,7 @@ def _show(results: Results, printed: Sequence[str], output_path: str | None) -> 
             out.write("\n".join(printed) + "\n")
         files.append(tables)
     except OSError as error:
-        say(f"{tables}: the tables cannot be written ({error.strerror})")
+        notify(f"{tables}: the tables cannot be written ({error.strerror})")
     if settings.value(settings.REPORT):
         files += filter(None, map(_report, files[:1]))
     console = table_console()
@@ -278,8 +278,8 @@ def _report(results: Path) -> Path | None:
 
     page = results.with_name(results.name.replace("_results.json", "_report.html"))
     try:
-        write_text(page, run_page.html(compared_runs.read([results])))
+        write_text(page, run_page.html(compared_runs.read_sides([results])))
     except Exception as error:
-        say(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
+        notify(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
         return None
     return page

@@ -32,10 +32,10 @@ def options() -> dict[str, str]:
     Raises:
         TasksError: an option is unknown, given twice, or has none of its values.
     """
-    return settings.chosen(MAIA, CHOICES)
+    return settings.read_choices(MAIA, CHOICES)
 
 
-def sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
     """The videos (Benchmark.sources). All tasks of a run that shows some ask the same."""
     shown = set(names) != {"maia_unimodal"}
     windows = {v.video: Window(v.video, release.path_of(v.video), "videos") for v in release.videos}

@@ -36,7 +36,7 @@ REPLY_TOKENS = 16  # room for a label in any vocabulary; the authors' code gives
 
 
 @prompts.once
-def criterion() -> Criterion:
+def agreement_criterion() -> Criterion:
     """The criterion of `judge_acc`: 1.0 if the answer agrees with at least one reference, else 0.0.
 
     Its fields are `question`, `references` (list of texts) and `candidate`.

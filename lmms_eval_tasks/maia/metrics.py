@@ -64,7 +64,7 @@ PAIRS: list[Metric[PairItem]] = [
 # --- similarity to the references (Table 4) -----------------------------------------------------
 
 
-def _similarity(name: Similarity, *, shown: bool = True) -> Metric[OevqaItem]:
+def _similarity(name: Similarity, *, in_host_table: bool = True) -> Metric[OevqaItem]:
     """The mean of a text metric; in lmms-eval's table if it is shown."""
 
     def of(items: Sequence[OevqaItem]) -> float | None:
@@ -75,7 +75,7 @@ def _similarity(name: Similarity, *, shown: bool = True) -> Metric[OevqaItem]:
 
     return (
         Metric(name, of, host_fields=(name,), mean_field=name, per_unit=units, is_share=True)
-        if shown
+        if in_host_table
         else Metric(name, of)
     )
 
@@ -114,7 +114,7 @@ def _scored(item: OevqaItem) -> bool:
 ANSWERS: list[Metric[OevqaItem]] = [
     *_family(accuracies("judge_acc")),
     *refusals("refusals", {"judge_acc": aggregate.accuracy}),
-    _similarity("rouge_1", shown=False),
+    _similarity("rouge_1", in_host_table=False),
     _similarity("rouge_l"),
     _similarity("meteor"),
     Metric("meteor_wordnet", meteor_wordnet, _scored),

@@ -30,7 +30,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import Release
-from lmms_eval_tasks.utils.validation import Text, quoted, told
+from lmms_eval_tasks.utils.validation import Text, quoted, validation_problems
 
 POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
 # What the full set holds (paper, 3.1 and Limitations).
@@ -145,7 +145,7 @@ def data_files(folder: Path) -> list[Path]:
     return sorted({*folder.glob("*.json"), *tables})
 
 
-def read(path: Path) -> MaiaRelease:
+def read_release(path: Path) -> MaiaRelease:
     """Read and validate a JSON file, or what a folder holds; kept while the files do not change.
 
     Raises:
@@ -173,7 +173,7 @@ def _read(path: Path, _state: object) -> MaiaRelease:
         try:
             video = Video.model_validate(entry)
         except ValidationError as error:
-            raise DataError(place + told(error)) from None
+            raise DataError(place + validation_problems(error)) from None
         if video.video in videos:
             raise DataError(f"{place}{video.video} occurs twice")
         videos[video.video] = video
@@ -231,7 +231,7 @@ def _entries(tables: Tables) -> list[dict[str, Any]]:
             try:
                 pools.setdefault(_question_of(row), []).append(_Pair.model_validate(row))
             except ValidationError as error:
-                raise DataError(f"{file}, row {number}, {told(error)}") from None
+                raise DataError(f"{file}, row {number}, {validation_problems(error)}") from None
     videos: dict[str, dict[str, Any]] = {}
     asked = [row for rows in tables["gen"].values() for row in rows]
     for row in asked:

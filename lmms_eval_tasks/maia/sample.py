@@ -39,7 +39,7 @@ PLAYED = Played(
 )
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """Both clips, by file."""
     return {
         f"videos/{scene['video']}.mp4": scenes.clip(
@@ -48,13 +48,13 @@ def videos() -> dict[str, Clip]:
             tones=[Tone(*tone) for tone in scene["tones"]],
             rate=AUDIO_RATE,
         )
-        for scene in told()
+        for scene in sample_scenes()
     }
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All other files."""
-    data = json.dumps([entry(scene) for scene in told()], ensure_ascii=False, indent=1)
+    data = json.dumps([entry(scene) for scene in sample_scenes()], ensure_ascii=False, indent=1)
     return {"data.json": f"{data}\n", "replay.jsonl": replay()}
 
 
@@ -69,9 +69,9 @@ class MaiaScene(TypedDict):
     words: Mapping[str, str | Sequence[str]]
 
 
-def told() -> list[MaiaScene]:
+def sample_scenes() -> list[MaiaScene]:
     """The scenes of sample_scenes_yaml."""
-    found: list[MaiaScene] = scenes.load(__file__, "sample_scenes_yaml")
+    found: list[MaiaScene] = scenes.load_scenes(__file__, "sample_scenes_yaml")
     return found
 
 
@@ -94,7 +94,7 @@ def entry(scene: MaiaScene) -> dict[str, object]:
 
 def replay() -> Iterator[dict[str, object]]:
     """Recorded replies (replay.py) about every answer that the sample's players give."""
-    for item in (one for scene in told() for part in "AB" for one in items(scene, part)):
+    for item in (one for scene in sample_scenes() for part in "AB" for one in items(scene, part)):
         _, false = item.pairs[0]  # what a player says that is wrong
         for candidate in (*item.answers, item.lure, false, UNKNOWN):
             label, _ = judge.LABELS[0 if candidate in item.answers else 1]
@@ -120,8 +120,8 @@ def items(scene: MaiaScene, part: str) -> list[QuestionTexts]:
     """
     words = dict(_words(scene))
     found = []
-    for told in scenes.load(__file__, f"sample_texts_{part}_yaml"):
-        answers, lure = scenes.chosen([line.format_map(words) for line in told["answers"]])
+    for told in scenes.load_scenes(__file__, f"sample_texts_{part}_yaml"):
+        answers, lure = scenes.true_and_false([line.format_map(words) for line in told["answers"]])
         pairs = [scenes.both(line.format_map(words)) for line in told["pairs"]]
         found.append(
             QuestionTexts(

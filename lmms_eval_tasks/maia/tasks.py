@@ -28,8 +28,8 @@ from lmms_eval_tasks.benchmark import (
     option_set,
     select_fields,
 )
-from lmms_eval_tasks.judges.asking import judged
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.asking import judge_reply
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
@@ -157,7 +157,7 @@ def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.MediaSpec]:
     return doc["video_path"], recipe
 
 
-_made = functools.lru_cache(maxsize=4096)(clip_specs.make)
+_made = functools.lru_cache(maxsize=4096)(clip_specs.make_clip_file)
 
 
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
@@ -168,7 +168,7 @@ def _taken(path: str, recipe: clip_specs.MediaSpec) -> tuple[Image, ...]:
 # --- what the reply is worth ------------------------------------------------------------------
 
 
-def handed(doc: MaiaDoc) -> dict[str, object]:
+def media_log(doc: MaiaDoc) -> dict[str, object]:
     """The media that were handed over for the doc; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
@@ -200,10 +200,10 @@ def vsv(doc: KeptPair, reply: str) -> PairScore:
     }
 
 
-def oevqa(doc: KeptOevqa, reply: str) -> Scoring[OevqaScore]:
+def oevqa(doc: KeptOevqa, reply: str) -> ScoringSteps[OevqaScore]:
     """One open answer: the judge's verdict and the similarity to the eight references."""
     fields = {"question": doc["question"], "references": doc["references"]}
-    done = yield from judged("agrees", judging.criterion(), fields, reply)
+    done = yield from judge_reply("agrees", judging.agreement_criterion(), fields, reply)
     return {
         "candidate": done.candidate,
         "status": done.status,
@@ -235,7 +235,7 @@ def _pairs(name: str, language: str) -> Task[PairDoc, KeptPair, PairItem]:
         metrics.PAIRS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=handed,
+        media_log=media_log,
         failed_item={"right": None, "letter": None},
         splits=_SPLITS,
         pool=aggregate.pool_of,
@@ -251,7 +251,7 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
         metrics.ANSWERS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=handed,
+        media_log=media_log,
         judgements=("agrees",),
         extra="metrics",
         failed_item={"right": None, "candidate": ""},
@@ -302,8 +302,8 @@ class Maia(Benchmark):
     }
     joint_metrics = tuple(map(_join, ENDS))
 
-    read = staticmethod(files.read)
-    sources = staticmethod(data.sources)
+    read_release = staticmethod(files.read_release)
+    sources = staticmethod(data.media_sources)
     configure_judge = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -331,11 +331,11 @@ class Maia(Benchmark):
 
     def criteria(self) -> Sequence[Criterion]:
         """Does an answer agree with a reference?"""
-        return [judging.criterion()]
+        return [judging.agreement_criterion()]
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The statements of every question as answers to it: true ones are right, others wrong."""
-        release = files.read(place)
+        release = files.read_release(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
         kept = {doc["id"]: task.log_fields(doc) for doc in data.questions(loaded, "32frames")}
         answers = [
@@ -361,7 +361,7 @@ class Maia(Benchmark):
             videos = [one for one in ran.loaded.release.videos if one.video in lost]
             section["questions_left_out"] = sum(len(one.questions) for one in videos)
             section["options"] = data.options()
-        how = text_metrics.IMPLEMENTATIONS | provenance.notes("maia")
+        how = text_metrics.IMPLEMENTATIONS | provenance.implementation_notes("maia")
         return {**section, "implementations": how}, conditions
 
 

@@ -43,7 +43,7 @@ RELEASED = (
 NAMED = 20  # videos of one line
 
 
-def sources(release: MaverixRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: MaverixRelease, names: Sequence[str]) -> list[Source]:
     """The videos of each length that tasks show (Benchmark.sources).
 
     All tasks of a run ask the same items: one whose video has no sound is left out of each of them
@@ -65,7 +65,7 @@ def _source(release: MaverixRelease, names: Sequence[str], length: str, with_sou
             return "its video has no audio stream, and A and V+A need sound"
         path = release.subtitles_of(items[record].video, length)
         try:
-            _ = path and subtitles.read(path)
+            _ = path and subtitles.read_cues(path)
         except DataError as error:
             return f"subtitles: {error}"
         return ""
@@ -132,7 +132,7 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
+def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
     """A task's docs (Benchmark.docs)."""
     asked = TASKS[task]
     made: list[ChoiceDoc | OpenDoc] = []
@@ -226,7 +226,7 @@ def _open_ended(item: Item, shared: AskedItem) -> list[OpenDoc]:
 # --- subtitles ----------------------------------------------------------------------------------
 
 
-_read_cues = functools.lru_cache(maxsize=1024)(subtitles.read)
+_read_cues = functools.lru_cache(maxsize=1024)(subtitles.read_cues)
 
 
 def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:
@@ -239,7 +239,7 @@ def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:
 # --- the user's files ---------------------------------------------------------------------------
 
 
-def notes(release: MaverixRelease) -> list[str]:
+def status_notes(release: MaverixRelease) -> list[str]:
     """Lines for `data status`: the file's form, borrowed wordings, and missing subtitles."""
     lines = [RELEASED if release.released else OUR_SCHEMA, *release.notes]
     if borrowed := release.borrowed:

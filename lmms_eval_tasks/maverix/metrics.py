@@ -210,13 +210,13 @@ def _mean_authors(dimension: str, items: Sequence[OpenItem]) -> float | None:
 
 
 def _rated(
-    name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None
+    name: str, where: Takes, theirs: Takes, host_fields: tuple[str, ...] | None
 ) -> list[Metric[OpenItem]]:
     """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
     made: list[Metric[OpenItem]] = rating_metrics(name, partial(rating_means.ratings, name))
     mean, *others = (replace(one, include=where) for one in made)
     return [
-        replace(mean, host_fields=shown, per_unit=partial(rating_means.units, name)),
+        replace(mean, host_fields=host_fields, per_unit=partial(rating_means.units, name)),
         *others,
         Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
     ]

@@ -179,11 +179,11 @@ class MaverixRelease(Release):
         """The subtitle file of `video`; None if there is none."""
         folders = [self.folder("subtitles", length, form) for form in (0, 1)]
         names = (video, released_files.stem(video))
-        found = (subtitles.find(folder, name) for folder in folders for name in names)
+        found = (subtitles.find_subtitles(folder, name) for folder in folders for name in names)
         return next(filter(None, found), None)
 
 
-def read(path: Path) -> MaverixRelease:
+def read_release(path: Path) -> MaverixRelease:
     """Read and validate a data file, or the one of a folder; kept while the file does not change.
 
     Raises:

@@ -116,11 +116,11 @@ def in_words(number: int) -> str:
 # --- the files ------------------------------------------------------------------------------------
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """All videos, by file."""
     return {
         f"videos/{name}.mp4": Clip(
-            functools.partial(frames, video),
+            functools.partial(video_frames, video),
             TICKS,
             functools.partial(sound, video),
             RATE,
@@ -131,14 +131,14 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All other files."""
     data = json.dumps({"version": VERSION, "items": items()}, ensure_ascii=False, indent=1)
     made = {f"subtitles/{VIDEOS[video - 1]}.srt": subtitles(video) for video in SUBTITLED}
     return {**made, "data.json": f"{data}\n"}
 
 
-def frames(video: int) -> Iterator[NDArray[np.uint8]]:
+def video_frames(video: int) -> Iterator[NDArray[np.uint8]]:
     """Every frame of a video, (HEIGHT, WIDTH, 3): two halves in their colours, a bar below."""
     import numpy as np
 
@@ -198,7 +198,7 @@ class SampleTexts(TypedDict):
 @functools.cache
 def texts() -> SampleTexts:
     """The content of sample_texts_yaml."""
-    content: SampleTexts = scenes.load(__file__, "sample_texts_yaml")
+    content: SampleTexts = scenes.load_scenes(__file__, "sample_texts_yaml")
     return content
 
 

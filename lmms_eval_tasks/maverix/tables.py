@@ -39,7 +39,7 @@ class ModelNumbers(NamedTuple):
         row = self.rows.get((kind, mode))
         return self.doubts(mode) + ("!" if row and row.invalid else "")
 
-    def shown(self, kind: str, mode: str, metric: str) -> Sure | None:
+    def number(self, kind: str, mode: str, metric: str) -> Sure | None:
         """The number in a mode's column, where S may stand for A, and V+S for V+A."""
         marks, other = self.marks(kind, mode), _STANDS_IN.get(mode, "")
         there = [(kind, one) in self.rows for one in (mode, other)]
@@ -57,17 +57,17 @@ class ModelNumbers(NamedTuple):
             return Sure.marked(best[name], "".join(sorted(marks)))
 
         return {
-            **{mode: self.shown("choice", mode, "acc") for mode in MODES},
-            **{f"correctness_{m}": self.shown("open", m, "correctness_valid") for m in MODES},
+            **{mode: self.number("choice", mode, "acc") for mode in MODES},
+            **{f"correctness_{m}": self.number("open", m, "correctness_valid") for m in MODES},
             "best_uni": joined("best_uni", UNIMODAL),
             "best_multi": joined("best_multi", MULTIMODAL),
             "delta_multi": joined("delta_multi", MODES),
         }
 
 
-def rows(given: Sequence[TableRow]) -> Iterator[TableRow]:
+def marked_rows(rows: Sequence[TableRow]) -> Iterator[TableRow]:
     """The rows with their marks, and for each model and length one more, `maverix_..._by_mode`."""
-    asked = [(TASKS[row.task], row) for row in given if row.task in TASKS]
+    asked = [(TASKS[row.task], row) for row in rows if row.task in TASKS]
     for model in dict.fromkeys(row.model for _, row in asked):
         own = [(task, row) for task, row in asked if row.model == model]
         numbers = [(task.mode.slug, row) for task, row in own]
@@ -85,13 +85,13 @@ def _state(mode: str, rows: Sequence[tuple[str, TableRow]]) -> str:
     Where the mode was not run, those of the others say whether S stands in for it.
     """
 
-    def counted(metric: str, *, own: bool = True) -> float | None:
-        found = [number(row.values.get(metric)) for at, row in rows if (at == mode) == own]
+    def counted(metric: str, *, of_model: bool = True) -> float | None:
+        found = [number(row.values.get(metric)) for at, row in rows if (at == mode) == of_model]
         known = [count for count in found if count is not None]
         return sum(known) if known else None
 
     if (missing := counted("n_sound_missing")) is None:
-        missing = counted(f"n_sound_missing_{mode}", own=False)
+        missing = counted(f"n_sound_missing_{mode}", of_model=False)
         # Without a missing one it may be delivered or not be known: no table tells these two apart.
         return "" if missing is None else "not delivered" if missing else "unknown"
     return "not delivered" if missing else "unknown" if counted("n_sound_unknown") else "delivered"

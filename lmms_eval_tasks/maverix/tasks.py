@@ -28,7 +28,13 @@ from lmms_eval_tasks.benchmark import (
     select_fields,
 )
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
-from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
+from lmms_eval_tasks.judges.verdict import (
+    Criterion,
+    JudgedAnswer,
+    JudgeRequest,
+    ScoringSteps,
+    judged_answer,
+)
 from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
@@ -48,7 +54,7 @@ from lmms_eval_tasks.maverix.items import (
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.media import segments
 from lmms_eval_tasks.models import model_capabilities
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import sounds, subtitles
@@ -84,19 +90,19 @@ def _shown(doc: MaverixDoc) -> list[Part]:
     """
     mode = MODES[doc["mode"]]
 
-    def made(name: str) -> str:
+    def path_of(name: str) -> str:
         path: str | None = getattr(media_of(doc), name)
         if path is None:
             raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
         return path
 
     def alone() -> list[object]:
-        path, rate = made("sound"), sounds.RATE
+        path, rate = path_of("sound"), sounds.RATE
         wants = model_capabilities.sound_form(context.current().model) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
-        functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
+        functools.partial(path_of, name) for name in ("video", "sound", "video_with_sound")
     )
     if (
         mode.picture
@@ -157,7 +163,7 @@ def _unknown(doc: MaverixDoc) -> MaverixHanded:
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
-def handed(doc: MaverixDoc) -> MaverixHanded:
+def media_log(doc: MaverixDoc) -> MaverixHanded:
     """The media that were handed over, and what the running model does with sound.
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
@@ -207,23 +213,23 @@ def letter_of_authors(reply: str) -> str:
     return found[0] if found else ""
 
 
-def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
+def open_answer(doc: KeptOpen, reply: str) -> ScoringSteps[OpenScore]:
     """One open answer: four ratings of the judge.
 
     What is no answer (empty, cut off) is not put to the judge and has the score 0.
     """
     status, candidate = reply_text.to_judge(reply)
-    done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
+    done = dict.fromkeys(DIMENSIONS, JudgedAnswer("", status, 0.0, None))
     if status == "ok":
         fields = {
             "question": doc["question"],
             "reference": doc["reference"],
             "candidate": candidate,
         }
-        asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
+        asked = [JudgeRequest(name, judging.criteria()[name], fields) for name in DIMENSIONS]
         verdicts = yield asked
         done = {
-            ask.name: graded(candidate, verdict)
+            ask.name: judged_answer(candidate, verdict)
             for ask, verdict in zip(asked, verdicts, strict=True)
         }
         status = next((one.status for one in done.values() if one.status != "ok"), "ok")
@@ -235,16 +241,16 @@ def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
     }
 
 
-def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, Scoring[dict[str, object]]]]:
+def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, ScoringSteps[dict[str, object]]]]:
     """One rating of the answers to both wordings of a question, kept by the first wording's."""
     for first, second in metrics.pairs(items):
         yield first["id"], _consistent(first, second)
 
 
-def _consistent(first: OpenItem, second: OpenItem) -> Scoring[dict[str, object]]:
+def _consistent(first: OpenItem, second: OpenItem) -> ScoringSteps[dict[str, object]]:
     """Nobody is asked where one of the two is no answer: 0, or none where its request failed."""
     lost = [one["status"] for one in (first, second) if not one["candidate"]]
-    done = Judged("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)
+    done = JudgedAnswer("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)
     if not lost:
         fields = {
             "question": first["question"],
@@ -253,13 +259,13 @@ def _consistent(first: OpenItem, second: OpenItem) -> Scoring[dict[str, object]]
             "paraphrase": second["question"],
             "candidate_paraphrase": second["candidate"],
         }
-        (verdict,) = yield [Ask(CONSISTENCY, judging.criteria()[CONSISTENCY], fields)]
-        done = graded(first["candidate"], verdict)
+        (verdict,) = yield [JudgeRequest(CONSISTENCY, judging.criteria()[CONSISTENCY], fields)]
+        done = judged_answer(first["candidate"], verdict)
     return {"dimensions": {**first["dimensions"], CONSISTENCY: _rating(done)}}
 
 
-def _rating(done: Judged) -> DimensionRating:
-    return {"score": done.number, "status": done.status}
+def _rating(judged: JudgedAnswer) -> DimensionRating:
+    return {"score": judged.number, "status": judged.status}
 
 
 def _words(reply: str) -> int:
@@ -286,7 +292,7 @@ def _choice(name: str, *, circular: bool = False) -> Task[ChoiceDoc, KeptChoice,
         choice,
         metrics.CIRCULAR if circular else metrics.CHOICE,
         identity=_IDENTITY,
-        media_log=handed,
+        media_log=media_log,
         failed_item={**unread, "words": 0},
         splits=_SPLITS,
         pool=aggregate.pool_of if circular else lambda item: "",  # noqa: ARG005
@@ -302,7 +308,7 @@ def _open(name: str) -> Task[OpenDoc, KeptOpen, OpenItem]:
         open_answer,
         metrics.OPEN,
         identity=_IDENTITY,
-        media_log=handed,
+        media_log=media_log,
         score_jointly=consistency,
         judgements=(*DIMENSIONS, CONSISTENCY),
         failed_item={"candidate": "", "dimensions": no_rating, "words": 0},
@@ -342,10 +348,10 @@ class Maverix(Benchmark):
         ),
     )
 
-    read = staticmethod(files.read)
-    sources = staticmethod(data.sources)
-    docs = staticmethod(data.docs)
-    data_notes = staticmethod(data.notes)
+    read_release = staticmethod(files.read_release)
+    sources = staticmethod(data.media_sources)
+    docs = staticmethod(data.task_docs)
+    data_notes = staticmethod(data.status_notes)
     judge_prompt = staticmethod(judging.prompt)
 
     def load(
@@ -357,7 +363,7 @@ class Maverix(Benchmark):
 
     def table_rows(self, rows: Sequence[TableRow]) -> list[TableRow]:
         """With what stands by mode, and with marks of sound that did not arrive."""
-        return list(tables.rows(rows))
+        return list(tables.marked_rows(rows))
 
     def media_job(self, doc: Doc) -> MediaJob | None:
         """Its segment, or the whole video; modes without picture and sound need none."""
@@ -380,10 +386,10 @@ class Maverix(Benchmark):
 
         What a wrong answer deserves in the other three ratings is not known.
         """
-        release = files.read(place)
+        release = files.read_release(place)
         task = self.tasks["maverix_v_oe"]
         answers = []
-        for doc in cast(Sequence[OpenDoc], data.docs(LoadedData(release), task.name)):
+        for doc in cast(Sequence[OpenDoc], data.task_docs(LoadedData(release), task.name)):
             if not doc["borrowed"]:
                 kept, right = (
                     task.log_fields(doc),
@@ -400,7 +406,7 @@ class Maverix(Benchmark):
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
             raise DataError(f"{_heard(raising[0])[1]} Leave out {', '.join(raising)}")
         for line in cast(data.MaverixData, loaded).silent:
-            say(f"MAVERIX: {line}")
+            notify(f"MAVERIX: {line}")
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Where data, subtitles and sound came from."""
@@ -435,7 +441,7 @@ def _sound(names: Sequence[str]) -> dict[str, str]:
 
 def _heard(task: str) -> tuple[str, str | None]:
     """The state of a task's sound in the running model, and why it is not delivered or None."""
-    return model_capabilities.heard(context.current().model, TASKS[task].mode.picture)
+    return model_capabilities.sound_state(context.current().model, TASKS[task].mode.picture)
 
 
 BENCHMARK = Maverix()

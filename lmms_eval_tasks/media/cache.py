@@ -37,7 +37,7 @@ class CacheEntry:
     facts: JsonObject
 
 
-def kept(
+def cached_files(
     source: str | Path,
     recipe: str,
     version: int,

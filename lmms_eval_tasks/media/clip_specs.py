@@ -70,14 +70,14 @@ class ClipFile:
     height: int
 
 
-def make(source: str | Path, recipe: MediaSpec) -> ClipFile:
+def make_clip_file(source: str | Path, recipe: MediaSpec) -> ClipFile:
     """The file that `recipe` makes of `source`, from the cache if it is there.
 
     Raises:
         MediaError: the source cannot be read or the result cannot be written; names the source.
     """
-    work = (__name__, "write")
-    entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
+    work = (__name__, "write_clip")
+    entry = cache.cached_files(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
     facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))
     return ClipFile(made, entry.source, recipe.name, *facts)
@@ -102,7 +102,7 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
+def write_clip(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
     """Write the recipe's result to `out` and an ending, and describe it (fields of ClipFile).
 
     Black is painted over the frames of the uniform recipe, so that both have the same times.

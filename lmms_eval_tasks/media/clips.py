@@ -23,7 +23,7 @@ Doc = Mapping[str, Json]
 
 
 @functools.lru_cache(maxsize=4096)
-def make(
+def make_clip(
     path: str, start: float | None, end: float | None, n_frames: int
 ) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str, object]]:
     """The clip of a window, from the cache if it is there, and what the log tells of it.
@@ -45,7 +45,7 @@ def make(
         source, first, last, duration = made.video, made.start, made.end, made.duration
     if n_frames:
         made, duration = (
-            clip_specs.make(source, clip_specs.MediaSpec("uniform", n_frames)),
+            clip_specs.make_clip_file(source, clip_specs.MediaSpec("uniform", n_frames)),
             last - first,
         )
     return made, {
@@ -83,7 +83,7 @@ def log(doc: Doc) -> dict[str, object]:
 
 def _made(doc: Doc) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str, object]]:
     try:
-        return make(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
+        return make_clip(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
     except MediaError as error:
         # The host cannot pass over an item, so the run ends here; before it, the check has cut it.
         raise MediaError(
@@ -92,7 +92,7 @@ def _made(doc: Doc) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str
         ) from None
 
 
-def images(made: clip_specs.ClipFile) -> list[Image]:
+def images(clip_file: clip_specs.ClipFile) -> list[Image]:
     """All frames of a clip or an image in order, RGB, with the colours that readers of it see.
 
     Decoded in this process: the file is one of ours, not the user's.
@@ -104,16 +104,16 @@ def images(made: clip_specs.ClipFile) -> list[Image]:
     from PIL import Image
 
     try:
-        if made.kind == "image":
-            with Image.open(made.path) as image:
+        if clip_file.kind == "image":
+            with Image.open(clip_file.path) as image:
                 return [image.convert("RGB")]
-        with av.open(made.path) as clip:
+        with av.open(clip_file.path) as clip:
             frames = list(clip.decode(video=0))
-        if len(frames) != made.n_frames:
-            raise OSError(f"has {len(frames)} frames, not {made.n_frames}")
+        if len(frames) != clip_file.n_frames:
+            raise OSError(f"has {len(frames)} frames, not {clip_file.n_frames}")
     except (OSError, av.error.FFmpegError) as error:
         raise MediaError(
-            f"{made.path}, made of {made.source}: cannot be read: {error}; start the run "
+            f"{clip_file.path}, made of {clip_file.source}: cannot be read: {error}; start the run "
             "again: it is made anew"
         ) from error
     return [Image.fromarray(video.rgb(frame)) for frame in frames]

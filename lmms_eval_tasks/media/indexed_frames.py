@@ -72,7 +72,7 @@ class FrameArchive:
         return found
 
 
-def frames(source: str | Path, indices: Sequence[int], size: int) -> FrameArchive:
+def load_frames(source: str | Path, indices: Sequence[int], size: int) -> FrameArchive:
     """The frames of `source` at `indices`, from the cache if they are there.
 
     Args:
@@ -89,8 +89,8 @@ def frames(source: str | Path, indices: Sequence[int], size: int) -> FrameArchiv
     asked = tuple(int(index) for index in indices)
     if not asked or asked[0] < 0 or any(b <= a for a, b in pairwise(asked)) or size < 1:
         raise ValueError("expected ascending indices of frames from 0, and a size of 1 or more")
-    name, work = f"frames-{len(asked)}-{size}", (__name__, "write")
-    entry = cache.kept(source, name, _VERSION, work, indices=asked, size=size)
+    name, work = f"frames-{len(asked)}-{size}", (__name__, "write_frames")
+    entry = cache.cached_files(source, name, _VERSION, work, indices=asked, size=size)
     return FrameArchive(path=entry.paths[".zip"], source=entry.source, indices=asked, **entry.facts)
 
 
@@ -103,7 +103,7 @@ def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, object]:
+def write_frames(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, object]:
     """Write the frames at `indices` to the archive `out`.zip.
 
     Raises:

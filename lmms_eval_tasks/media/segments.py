@@ -78,8 +78,8 @@ def segment(
     except (TypeError, ValueError) as error:  # also one that is infinite, or no number
         raise MediaError(f"{source}: no segment from {start} s to {end} s: {error}") from error
     name = f"{'segment' if sound else 'muted'}-{first}-{last or 'end'}"
-    work = ("lmms_eval_tasks.utils.media.cut", "write")
-    entry = cache.kept(source, name, _VERSION, work, start=first, end=last, sound=sound)
+    work = ("lmms_eval_tasks.utils.media.cut", "write_window")
+    entry = cache.cached_files(source, name, _VERSION, work, start=first, end=last, sound=sound)
     return CutSegment(
         video=entry.paths[".mp4"],
         video_with_sound=entry.paths.get(".av.mp4"),

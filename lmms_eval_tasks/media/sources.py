@@ -117,7 +117,7 @@ class CheckedSource:
         return [*missing_files(missing, lost, source.cure), *bad_items(self.bad, unfit)]
 
 
-def check(source: Source, only: Collection[str] | None = None) -> CheckedSource:
+def check_source(source: Source, only: Collection[str] | None = None) -> CheckedSource:
     """Look at the videos of a source and at each record's window in them.
 
     Args:

@@ -81,7 +81,7 @@ def look(
         Both by name; a reason starts with "missing" or "unreadable".
     """
 
-    def one(path: Path) -> VideoInfo | str:
+    def inspect_one(path: Path) -> VideoInfo | str:
         try:
             path.stat()
             return probe(path)
@@ -95,16 +95,16 @@ def look(
     different = list(dict.fromkeys(asked.values()))
     pool = ThreadPoolExecutor(min(os.cpu_count() or 1, -(-len(different) // _FEW) or 1))
     try:
-        known = dict(zip(different, pool.map(one, different), strict=True))
+        known = dict(zip(different, pool.map(inspect_one, different), strict=True))
     finally:
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
     said = {name: known[path] for name, path in asked.items()}
     found = {name: one for name, one in said.items() if isinstance(one, VideoInfo)}
-    noted = context.current().own(_Noted)
+    noted = context.current().instance_of(_Noted)
     odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in noted}
     if odd:
         noted.update(asked[name] for name in odd)
-        notify.say(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
+        notify.notify(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
     return found, {name: one for name, one in said.items() if isinstance(one, str)}
 
 
@@ -131,7 +131,7 @@ def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
     work = (__name__, "facts")
     how: dict[str, Any] = {"time_limit": _TIME_LIMIT, "identity": identity}
     try:
-        kept = cache.kept(file, "probe", _VERSION, work, folder="probes", **how)
+        kept = cache.cached_files(file, "probe", _VERSION, work, folder="probes", **how)
     except MediaError as error:
         return str(error)
     return VideoInfo(**kept.facts)
@@ -139,7 +139,7 @@ def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
 
 def ends(source: str, duration: float) -> dict[str, Any]:
     """Decode a video's ends as `cut` does; in the child process. As `check_ends`."""
-    for _ in cut.frames(source, cut.head(source), Fraction(duration)):
+    for _ in cut.decode_frames(source, cut.head(source), Fraction(duration)):
         pass
     return {}
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from lmms_eval_tasks.context import Interface
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.models.model_capabilities import Class, class_of, table
+from lmms_eval_tasks.models.model_capabilities import Class, capability_table, class_of
 
 PAPERS_FRAMES = 32  # MAIA's, and what most papers give
 FRAMES = f"{PAPERS_FRAMES} frames"
@@ -18,7 +18,7 @@ COLUMNS = (
 def others() -> dict[str, str]:
     """The classes that take none of our media, with the reason: NAME, or `NAME (simple)`."""
     found: dict[str, str] = {}
-    for name, entry in table().models.items():
+    for name, entry in capability_table().models.items():
         why = {kind: one.media.none for kind, one in entry.classes()}
         if all(why.values()):
             found[name] = next(iter(why.values()))
@@ -35,10 +35,10 @@ def facts(name: str) -> list[str]:
     """
     import yaml
 
-    if (entry := table().model(name)) is None:
-        near = nearest(name, table().models)
-        raise TasksError(f"{name}: lmms-eval {table().host} has no such model{near}")
-    told = [f"{name}, lmms-eval {table().host}"]
+    if (entry := capability_table().model(name)) is None:
+        near = nearest(name, capability_table().models)
+        raise TasksError(f"{name}: lmms-eval {capability_table().host} has no such model{near}")
+    told = [f"{name}, lmms-eval {capability_table().host}"]
     for kind, one in entry.classes():
         row = zip(COLUMNS[2:], _row(name, kind, one)[2:], strict=True)
         told += ["", f"{kind} class", *(f"  {what}: {said}" for what, said in row if said)]
@@ -59,13 +59,15 @@ def line(model: str, interface: Interface) -> str:
 
 def markdown() -> str:
     """docs/models.md."""
-    classes = [(name, *own) for name, entry in table().models.items() for own in entry.classes()]
+    classes = [
+        (name, *own) for name, entry in capability_table().models.items() for own in entry.classes()
+    ]
     rows = [_row(*one) for one in classes if not one[-1].media.none]
     cells = [[text.replace("|", "\\|").replace("<", "&lt;") for text in row] for row in rows]
     lines = [
         "# What the host's model classes do with our media",
         "",
-        f"Of lmms-eval {table().host}. `lmms-eval-tasks models` makes this page of",
+        f"Of lmms-eval {capability_table().host}. `lmms-eval-tasks models` makes this page of",
         "`lmms_eval_tasks/models/classes.json`; `lmms-eval-tasks models NAME` says more of one.",
         "",
         f"- **{FRAMES}**: the argument of `--model_args` with which a clip of {PAPERS_FRAMES}",
@@ -91,12 +93,12 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, kind: str, one: Class) -> tuple[str, ...]:
+def _row(name: str, kind: str, model_class: Class) -> tuple[str, ...]:
     """One class of a model, in words: COLUMNS."""
     said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
-    media = one.media
+    media = model_class.media
     pictures = "interleaved" if media.interleaved else "several" if media.images else "one"
-    alone, beside = (said[one.sound(with_picture).status] for with_picture in (False, True))
+    alone, beside = (said[model_class.sound(with_picture).status] for with_picture in (False, True))
     sound = alone if alone == beside else f"A {alone}, V+A {beside}"
     known = (
         media.sizes(),

@@ -105,7 +105,7 @@ class Engine:
         prompt: dict[str, object],
         params: SamplingParams,
         added: Future[Output],
-        asked: dict[str, Output],
+        waiting: dict[str, Output],
     ) -> None:
         plain = {"add_special_tokens": False}  # the chat template has written them, as in LLM.chat
         try:
@@ -114,7 +114,7 @@ class Engine:
             added.set_exception(error)
             return
         answer: Output = Future()
-        asked[_number(name)] = answer
+        waiting[_number(name)] = answer
         added.set_result(answer)
 
     def _check(self, error: BaseException | None = None) -> None:

@@ -28,7 +28,7 @@ from lmms_eval_tasks.models.fake_replies import Contents
 from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
 from lmms_eval_tasks.models.host_types import Doc, ModelRequest
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -152,7 +152,7 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
         try:
             line = RecordedReply.model_validate(entry)
         except ValidationError as error:
-            raise TasksError(f"{file}, line {number}: {told(error)}") from None
+            raise TasksError(f"{file}, line {number}: {validation_problems(error)}") from None
         if found.setdefault((line.id, line.task), line.reply) != line.reply:
             raise TasksError(f"{file}, line {number}: another reply to {line.id} stands before")
     return found

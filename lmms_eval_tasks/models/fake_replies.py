@@ -49,14 +49,14 @@ class KnownReplies(NamedTuple):
     right: str
     wrong: str
     unreadable: str
-    drawn: Sequence[str] = ()  # what a coin draws from
+    random_replies: Sequence[str] = ()  # what a coin draws from
     pool: str | None = None  # items of one pool are right together on some of the pools
 
 
 class Chance(NamedTuple):
     """What a coin gets: over the items of `tasks`, the means of `value` and of `expected`."""
 
-    what: str
+    label: str
     tasks: Sequence[str]
     value: Callable[[Mapping[str, Json]], float]
     expected: Callable[[Mapping[str, Json]], float]
@@ -77,11 +77,11 @@ def _known_of(task: str) -> Callable[[Doc], KnownReplies | None] | None:
     name = registry.of_task_name(task) if task else None
     if name is None or not registry.has_part(name, "sample"):
         return None
-    return getattr(registry.part(name, "sample"), "known", None)
+    return getattr(registry.part(name, "sample"), "known_replies", None)
 
 
-def known(doc: Doc) -> KnownReplies:
-    """Replies to a doc: those of its benchmark's `sample.known(doc)`, if it has such a function.
+def known_replies(doc: Doc) -> KnownReplies:
+    """Replies to a doc: those of its benchmark's `sample.known_replies(doc)`, if there is one.
 
     Where it has none, or it returns None, they are a letter or a reference.
 
@@ -125,7 +125,7 @@ def scripted(doc: Doc) -> str:
     about 70 %, unreadable on 5 %, wrong on the rest; those of a pool together on half of the pools,
     so that pool metrics lie between 0 and 1 too, with the same shares over all items.
     """
-    replies = known(doc)
+    replies = known_replies(doc)
     whole = WHOLE_POOL_SHARE if replies.pool is not None else 0.0
     if _unit("pool", replies.pool) < whole:
         return replies.right
@@ -150,9 +150,9 @@ def of_visuals(visuals: Iterable[Image | str], text: str) -> Contents:
     return [*map(_medium, visuals), text]
 
 
-def _medium(given: Image | str) -> Image | Path:
+def _medium(medium: Image | str) -> Image | Path:
     """A file's path as a Path, so that it is no text."""
-    return Path(given.removeprefix("file://")) if isinstance(given, str) else given
+    return Path(medium.removeprefix("file://")) if isinstance(medium, str) else medium
 
 
 def fingerprint(parts: Contents) -> str:

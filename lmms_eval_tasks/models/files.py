@@ -34,8 +34,8 @@ class Files(Generic[T]):
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Future[T]] = OrderedDict()
 
-    def get(self, path: str, read: Callable[[str], T]) -> T:
-        """What `read` makes of the file, or has made.
+    def get(self, path: str, reader: Callable[[str], T]) -> T:
+        """What `reader` makes of the file, or has made.
 
         An error of the file itself (MediaError) is the same for all who ask; another may pass, and
         is raised to those only who wait for it.
@@ -46,7 +46,7 @@ class Files(Generic[T]):
             self._kept.move_to_end(path)
         if not known:
             try:
-                found.set_result(read(path))
+                found.set_result(reader(path))
             except Exception as error:
                 found.set_exception(error)
                 if not isinstance(error, MediaError):
@@ -61,8 +61,8 @@ class Files(Generic[T]):
             while weight > self._most and len(self._kept) > 1:
                 weight -= self._weight(self._kept.popitem(last=False)[1])
 
-    def _weight(self, one: Future[T]) -> int:
-        return self._weigh(one.result()) if one.done() and not one.exception() else 1
+    def _weight(self, future: Future[T]) -> int:
+        return self._weigh(future.result()) if future.done() and not future.exception() else 1
 
 
 def known_as(path: str, *how: object) -> str:
@@ -76,7 +76,7 @@ def known_as(path: str, *how: object) -> str:
     return json.dumps(told, sort_keys=True, default=str)
 
 
-def frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
+def read_frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
     """A video's pixels, and what transformers and vLLM call its metadata.
 
     Args:

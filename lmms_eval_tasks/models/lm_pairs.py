@@ -82,7 +82,7 @@ class LmPairs(HostModel):
             raise TasksError(f"lm_pairs: dtype={dtype}: expected one of {', '.join(_DTYPES)}")
         self._dtype = dtype
         # Small, and a misspelt last name shows before the first model's hours are spent.
-        self._tokenizers = {name: load("AutoTokenizer", name) for name in self.names}
+        self._tokenizers = {name: load_pretrained("AutoTokenizer", name) for name in self.names}
 
     @classmethod
     def create_from_arg_string(
@@ -117,7 +117,7 @@ class LmPairs(HostModel):
         for name, tokenizer in self._tokenizers.items() if pairs else ():
             # Before the weights are loaded: a text that cannot be scored shows at once.
             tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
-            model = load("AutoModelForCausalLM", name, torch_dtype=self._dtype)
+            model = load_pretrained("AutoModelForCausalLM", name, torch_dtype=self._dtype)
             model = model.to(self.compute_device).eval()
             size, once = self.batch_size, list(pairs)
             for start in tqdm(range(0, len(once), size), desc=name, disable=self.rank != 0):
@@ -144,7 +144,7 @@ class LmPairs(HostModel):
         return options[0], options[1]
 
 
-def load(loader: str, name: str, **kwargs: str) -> PreTrainedModel | PreTrainedTokenizer:
+def load_pretrained(loader: str, name: str, **kwargs: str) -> PreTrainedModel | PreTrainedTokenizer:
     """The tokenizer or model `name`, by a class of transformers."""
     import transformers
 

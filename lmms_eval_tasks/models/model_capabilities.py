@@ -54,11 +54,11 @@ class SoundDelivery(SourceLine):
     args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
     when: tuple[SoundDelivery, ...] = ()  # exceptions, the first one that fits
 
-    def with_args(self, given: Mapping[str, object]) -> SoundDelivery:
+    def with_args(self, args: Mapping[str, object]) -> SoundDelivery:
         """The cell under these model arguments."""
         for one in self.when:
             wanted = one.args.items()
-            if all(name in given and _same(given[name], value) for name, value in wanted):
+            if all(name in args and _same(args[name], value) for name, value in wanted):
                 return one
         return self
 
@@ -103,8 +103,8 @@ class MediaSupport(Strict):
         """Whether it is a class of this package, which whoever names it knows."""
         return self.evidence[0].file.startswith("lmms_eval_tasks/")
 
-    def frames(self, wanted: int) -> str:
-        """What to pass so that a video of `wanted` frames arrives whole, in words."""
+    def frames(self, n_frames: int) -> str:
+        """What to pass so that a video of `n_frames` frames arrives whole, in words."""
         if self.broken:
             return f"broken: {self.broken}"
         if not self.video:
@@ -116,9 +116,9 @@ class MediaSupport(Strict):
             return f"cannot be set: {by}"
         told = self.sampling or (self.rate if self.fewer == "by rate" else "")
         told = "".join(f",{k}={v}" for k, v in self.whole.items()) or (told and f", {told}")
-        if self.takes(wanted) and not self.rate:
+        if self.takes(n_frames) and not self.rate:
             return f"as it is ({self.frames_argument}={self.frames_default}){told}"
-        return f"{self.frames_argument}={wanted}{told}"
+        return f"{self.frames_argument}={n_frames}{told}"
 
     def sizes(self) -> str:
         """The arguments that decide on the size of frames and pictures, in words; or what does."""
@@ -126,10 +126,10 @@ class MediaSupport(Strict):
         shown = ", ".join(name if value is None else f"{name}={value}" for name, value in given)
         return f"{shown} ({self.pixels})" if shown and self.pixels else shown or self.pixels
 
-    def takes(self, wanted: int) -> bool:
-        """Whether as many frames as a video of `wanted` has are the default, or no more come."""
+    def takes(self, n_frames: int) -> bool:
+        """Whether as many frames as a video of `n_frames` has are the default, or no more come."""
         default = self.frames_default or 0
-        return default == wanted or (self.fewer == "all" and default > wanted)
+        return default == n_frames or (self.fewer == "all" and default > n_frames)
 
 
 class Class(Strict):
@@ -189,7 +189,7 @@ class Table(Strict):
 
 
 @functools.lru_cache(maxsize=1)
-def table() -> Table:
+def capability_table() -> Table:
     """The packaged table."""
     text = files(__package__).joinpath("classes.json").read_text(encoding="utf-8")
     return Table.model_validate_json(text)
@@ -197,7 +197,7 @@ def table() -> Table:
 
 def class_of(model: str, interface: Interface) -> Class | None:
     """A model's class for one of the host's interfaces; of a name or an alias."""
-    return dict((table().model(model) or ModelEntry()).classes()).get(interface)
+    return dict((capability_table().model(model) or ModelEntry()).classes()).get(interface)
 
 
 def media_of(model: str, interface: Interface) -> MediaSupport | None:
@@ -217,12 +217,12 @@ def host_version() -> str | None:
 
 def of_another_host() -> str:
     """That the installed host is not the one that was read; "" if it is."""
-    installed = host_version()
-    read = f"the table of models was made for lmms-eval {table().host}, and this is {installed}"
-    return "" if installed == table().host else read
+    installed, expected = host_version(), capability_table().host
+    line = f"the table of models was made for lmms-eval {expected}, and this is {installed}"
+    return "" if installed == expected else line
 
 
-def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
+def sound_state(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
     """Whether sound reaches a model: its state, and the sentence that a result must carry.
 
     Returns:
@@ -237,7 +237,7 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
         cell = one.sound(with_picture).with_args(model.arguments)
         other = of_another_host()
         status, why = (status, f"{other}.") if other else (cell.status, cell.why)
-    elif table().model(model.name) is None:
+    elif capability_table().model(model.name) is None:
         why = f"The table of models does not have {model.name}."
     else:
         why = f"{model.name} has no {model.interface} class."
@@ -252,7 +252,10 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
 
 def hears(model: RunModel | None) -> dict[str, str]:
     """The states of sound alone (`a`) and beside the picture (`av`) for a model."""
-    return {"a": heard(model, with_picture=False)[0], "av": heard(model, with_picture=True)[0]}
+    return {
+        "a": sound_state(model, with_picture=False)[0],
+        "av": sound_state(model, with_picture=True)[0],
+    }
 
 
 def sound_form(model: RunModel | None) -> str:
@@ -275,9 +278,9 @@ def advice(model: RunModel, batch_size: int) -> list[str]:
     return [f"{line} (lmms-eval-tasks models {model.name})" for line in told]
 
 
-def _same(given: object, expected: bool | int | str) -> bool:
+def _same(value: object, expected: bool | int | str) -> bool:
     """Whether an argument has this value; a switch is off for false, 0 and nothing, else on."""
     if isinstance(expected, bool):
-        off = not given or str(given).strip().lower() in ("false", "0", "none")
+        off = not value or str(value).strip().lower() in ("false", "0", "none")
         return off is not expected
-    return str(given).strip().lower() == str(expected).lower()
+    return str(value).strip().lower() == str(expected).lower()

@@ -39,10 +39,10 @@ class PerceivedMoment:
     hertz: float | None = None
     word: str = ""
 
-    def near(self, told: re.Match[str] | None) -> bool:
+    def near(self, match: re.Match[str] | None) -> bool:
         """Whether its pitch is the one that a text tells."""
         return (
-            self.hertz is not None and told is not None and abs(self.hertz - int(told[1])) < _NEAR
+            self.hertz is not None and match is not None and abs(self.hertz - int(match[1])) < _NEAR
         )
 
     def shows(self, option: str) -> bool:
@@ -72,9 +72,9 @@ def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
     """Every tenth of a second of what was handed over, in order."""
     found: dict[int, PerceivedMoment] = defaultdict(PerceivedMoment)
     for path in media:
-        for second, colours in seen(path):
+        for second, colours in read_colours(path):
             found[round(second / _STEP)].colours = colours
-        for second, hertz in heard(path):
+        for second, hertz in read_pitches(path):
             found[round(second / _STEP)].hertz = hertz
     for *times, word in _CUE.findall(text):
         start, end = (60 * int(times[n]) + float(times[n + 1]) for n in (0, 2))
@@ -84,7 +84,7 @@ def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
 
 
 @functools.lru_cache(maxsize=256)
-def seen(path: Path) -> list[tuple[float, tuple[str, str]]]:
+def read_colours(path: Path) -> list[tuple[float, tuple[str, str]]]:
     """Time and colours of every frame of a file that has a picture."""
     import av
     import numpy as np
@@ -98,7 +98,7 @@ def seen(path: Path) -> list[tuple[float, tuple[str, str]]]:
 
 
 @functools.lru_cache(maxsize=256)
-def heard(path: Path) -> list[tuple[float, float | None]]:
+def read_pitches(path: Path) -> list[tuple[float, float | None]]:
     """Time and pitch of every tenth of a second of a file that has sound."""
     import av
     import numpy as np

@@ -50,8 +50,8 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
     if media is None or media.none:
         if media and (shown or any(one.pictures for one in needs)):
             none = f"{model.name} takes no videos or pictures: {media.none}"
-            return ClassPlan(interface, told=(*told, none), short=(none,))
-        return ClassPlan(interface, told=tuple(told))
+            return ClassPlan(interface, lines=(*told, none), short=(none,))
+        return ClassPlan(interface, lines=tuple(told))
     who, more = f"{model.name} ({interface})", f"lmms-eval-tasks models {model.name}"
     if media.broken:
         told.append(f"{who} does not work as it is: {media.broken} ({more})")
@@ -85,7 +85,7 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
         reader=media.video if shown else "",
         modality=modality,
         one_by_one=bool(media.mixes),
-        told=(*told, *short, *set_),
+        lines=(*told, *short, *set_),
         short=tuple(short),
     )
 

@@ -147,7 +147,10 @@ def _stored(name: str) -> Mapping[str, Json]:
 
 def _read(path: Path) -> RowRecipe:
     given = read_yaml(path, "options of lmms_eval")
-    entry = model_capabilities.table().model(given["model"]) or model_capabilities.ModelEntry()
+    entry = (
+        model_capabilities.capability_table().model(given["model"])
+        or model_capabilities.ModelEntry()
+    )
     kinds = [kind for kind, _ in entry.classes()]
     interface = "chat" if "chat" in kinds and not given.get("force_simple") else "simple"
     said = {name: str(value) for name, value in given.get("env", {}).items()}

@@ -52,7 +52,7 @@ class Saved(Protocol):
         """Write its files into a folder."""
 
 
-def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
+def build_checkpoint(kind: str, folder: str | Path, seed: int = 0) -> Path:
     """Build the tiny checkpoint `kind` of KINDS in `folder`, unless there is one; whole or not.
 
     The same kind and seed give the same weights with the same versions of torch and transformers.

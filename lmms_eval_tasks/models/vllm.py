@@ -232,21 +232,23 @@ class VLLM(HostModel):
             prompt["mm_processor_kwargs"] = {"fps": known["fps"] * share}
         return prompt, self._params(**sampling(given or {})), _counted(items)
 
-    def _item(self, kind: str, given: Image.Image | str, name: str | None) -> Medium:
-        if isinstance(given, Image.Image):
-            return given
+    def _item(self, kind: str, medium: Image.Image | str, name: str | None) -> Medium:
+        if isinstance(medium, Image.Image):
+            return medium
         if kind == "video":
-            return self._files.get(str(name), lambda _: files.frames(given, self._most_frames))
+            return self._files.get(
+                str(name), lambda _: files.read_frames(medium, self._most_frames)
+            )
         if kind == "audio":
-            return self._files.get(str(name), lambda _: files.sound(given))
-        with Image.open(given) as image:
+            return self._files.get(str(name), lambda _: files.sound(medium))
+        with Image.open(medium) as image:
             return image.convert("RGB")
 
-    def _named(self, kind: str, given: Image.Image | str) -> str | None:
+    def _named(self, kind: str, medium: Image.Image | str) -> str | None:
         """What we and vLLM know a file's content by; None of a picture that is no file."""
-        if isinstance(given, Image.Image):
+        if isinstance(medium, Image.Image):
             return None
-        return files.known_as(given, kind, self._most_frames)
+        return files.known_as(medium, kind, self._most_frames)
 
 
 def _read(name: str, value: str) -> Json:
@@ -303,24 +305,24 @@ def own_gpus(count: int) -> Iterator[None]:
             os.environ["CUDA_VISIBLE_DEVICES"] = told
 
 
-def sampling(given: Arguments) -> Arguments:
+def sampling(arguments: Arguments) -> Arguments:
     """Arguments of vLLM's SamplingParams for a request's generation arguments.
 
     Greedy unless `do_sample` or a temperature says otherwise, which then counts with `top_p`,
     `top_k`, `min_p` and `seed`; `max_new_tokens` (without it the context is the limit) and `until`.
     Beams are not offered.
     """
-    heat = given.get("temperature")
-    if not given.get("do_sample", heat):
+    heat = arguments.get("temperature")
+    if not arguments.get("do_sample", heat):
         heat = 0.0
-    until = given.get("until") or []
+    until = arguments.get("until") or []
     found = {
         "temperature": 1.0 if heat is None else float(heat),
-        "max_tokens": given.get("max_new_tokens"),
+        "max_tokens": arguments.get("max_new_tokens"),
         "stop": [until] if isinstance(until, str) else [one for one in until if one],
     }
     if found["temperature"]:
-        found |= {name: given[name] for name in _DRAWN if given.get(name) is not None}
+        found |= {name: arguments[name] for name in _DRAWN if arguments.get(name) is not None}
     return found
 
 

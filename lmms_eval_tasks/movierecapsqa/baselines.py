@@ -19,14 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
-from lmms_eval_tasks.judges.asking import judged
+from lmms_eval_tasks.judges.asking import judge_reply
 from lmms_eval_tasks.judges.geval import GEvalRating
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 from lmms_eval_tasks.utils.metrics import rating_means
 
 GEVAL, HELMET = JUDGED_BASELINES
-GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
+GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and requests
 HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
 
@@ -86,19 +86,19 @@ def criteria(
     }
 
 
-def describe(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
+def describe_baselines(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
     """Which baselines there are and how they are made, for a run's results, as plain types."""
     known = [name for name in JUDGED_BASELINES if name in which]
-    made = {GEVAL: geval.describe(config)} if GEVAL in which else {}
+    made = {GEVAL: geval.describe_ratings(config)} if GEVAL in which else {}
     return {"which": known, "prompt": prompt().note(), **made}
 
 
 def rated(
     which: Collection[str], question: str, reference: str, reply: str
-) -> Scoring[Mapping[str, rating_means.DimensionRating]]:
+) -> ScoringSteps[Mapping[str, rating_means.DimensionRating]]:
     """One answer by the baselines that were asked for (asking.py); 0 is for what is no answer.
 
-    Statuses are those of asking.judged, and `no_reference` where the dataset has no answer.
+    Statuses are those of asking.judge_reply, and `no_reference` where the dataset has no answer.
 
     Returns:
         `geval`: score (0..1 or None), status, mode ("logprobs" or "samples" or None) and dimensions
@@ -120,6 +120,6 @@ def rated(
         scaled: geval.TextRatings = {**found, "score": score, "dimensions": dimensions}
         made[GEVAL] = scaled
     for name in HELMET_NAMES if HELMET in which else ():
-        done = yield from judged(name, asked[name], fields, reply)
+        done = yield from judge_reply(name, asked[name], fields, reply)
         made[name] = {"score": done.number, "status": done.status}
     return made

@@ -37,10 +37,10 @@ def facts_command(
     from lmms_eval_tasks.utils.json_files import check_output
 
     check_output(out)
-    segments = recap_file.read(recap, dialogue)
+    segments = recap_file.read_recap(recap, dialogue)
     env, writes = environment(dry_run), "one language model writes the facts"
     config = writer.writer(model or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
-    planned = build.FactsPlan(out, config, writer.load("facts", steps.STEPS), segments)
+    planned = build.FactsPlan(out, config, writer.load_step_prompt("facts", steps.STEPS), segments)
     with run.use(run.from_settings(progress=False)):
         if dry_run:
             todo = planned.todo
@@ -50,8 +50,8 @@ def facts_command(
             print(f"{len(todo)} of {len(segments)} segments to ask about, the others are in {out}")
             print("\n".join(notes))
             return
-        written = build.build(planned)
-        for line in writer.lines(written):
+        written = build.build_facts(planned)
+        for line in writer.outcome_lines(written):
             print(line)
     if any(one.failures for one in written):
         raise typer.Exit(1)

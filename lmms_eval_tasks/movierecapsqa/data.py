@@ -104,13 +104,13 @@ def options() -> JudgeOptions:
         TasksError: an option is unknown, given twice, or has another value.
     """
     values = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
-    return JudgeOptions(**settings.chosen(MOVIERECAPSQA, values))
+    return JudgeOptions(**settings.read_choices(MOVIERECAPSQA, values))
 
 
 # --- the files that a task needs ------------------------------------------------------------------
 
 
-def sources(release: MovieRelease, names: Sequence[str]) -> list[Source]:
+def media_sources(release: MovieRelease, names: Sequence[str]) -> list[Source]:
     """The visual sources of tasks that show a picture, and the dialogue (Benchmark.sources)."""
     shown = [name for name in names if shows(name)]
     by_source = {one: [name for name in shown if TASKS[name][0] == one] for one in SOURCES}
@@ -133,7 +133,7 @@ def _source(release: MovieRelease, source: str, tasks: Sequence[str]) -> Source:
     kind, needed = _NEEDS[source]
     windows: dict[str, Window] = {}
     absent: dict[str, str] = {}
-    for one in release.asked:
+    for one in release.segments_with_questions:
         path, start, end = release.path(one, kind), None, None
         if source == "segment":
             start, end = one.start, one.end
@@ -157,14 +157,14 @@ def _source(release: MovieRelease, source: str, tasks: Sequence[str]) -> Source:
 
 def complaints(release: MovieRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG001
     """No questions at all, or none with facts of their own where these are wanted."""
-    empty = [] if release.asked else ["its segments have no questions"]
+    empty = [] if release.segments_with_questions else ["its segments have no questions"]
     return empty + without_own(release, options())
 
 
-def without_own(release: MovieRelease, chosen: JudgeOptions) -> list[str]:
+def without_own(release: MovieRelease, options: JudgeOptions) -> list[str]:
     """The complaint about questions without facts of their own, which `facts=aligned` needs."""
     lacking = [s.question_id(q) for s, q in release.questions() if q.aligned is None]
-    if chosen.facts == ALL or not lacking:
+    if options.facts == ALL or not lacking:
         return []
     return [
         f"{MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
@@ -175,7 +175,7 @@ def without_own(release: MovieRelease, chosen: JudgeOptions) -> list[str]:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
+def task_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
     """One doc per question of the segments that can be shown, in the file's order.
 
     `lure` answers another segment's question: of this one it would be true.
@@ -236,13 +236,13 @@ def cut(doc: Doc) -> MediaJob | None:
     if not doc["video_path"]:
         return None
     window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
-    return MediaJob(doc["segment"], window, functools.partial(clips.make, *window))
+    return MediaJob(doc["segment"], window, functools.partial(clips.make_clip, *window))
 
 
 # --- the user's data ------------------------------------------------------------------------------
 
 
-def notes(release: MovieRelease) -> list[str]:
+def status_notes(release: MovieRelease) -> list[str]:
     """Lines for `data status`: what to fetch, and that dialogue needs no video."""
     lines = []
     if release.is_tables:

@@ -27,9 +27,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import ReadAsk, said
+from lmms_eval_tasks.judges.asking import RereadRequest, parsed_reply
 from lmms_eval_tasks.judges.engine import MAX_REASON
-from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Scoring, graded
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, JudgeRequest, ScoringSteps, judged_answer
 from lmms_eval_tasks.movierecapsqa.items import ClaimScore, LabelledRating
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import reply_text
@@ -85,7 +85,7 @@ _WORST: dict[str, set[str]] = {
 WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
 
 
-def label(dimension: str, written: str) -> str:
+def read_label(dimension: str, written: str) -> str:
     """The label that a judge wrote: case, spaces, hyphens, underscores and stars around it are
     free, and so are letters behind a word ("SUPPORTED (S)"); ValueError if it is none.
     """
@@ -167,7 +167,7 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
         @field_validator("labels")
         @classmethod
         def _one_for_each(cls, labels: list[Label]) -> list[Label]:
-            found = {one.id: label(dimension, one.label) for one in labels}
+            found = {one.id: read_label(dimension, one.label) for one in labels}
             if len(labels) != n_claims or found.keys() != set(range(1, n_claims + 1)):
                 raise ValueError(f"expected one label for each of {n_claims} claims, by its number")
             return [Label(id=number, label=found[number]) for number in sorted(found)]
@@ -199,7 +199,7 @@ def _closed(properties: dict[str, object]) -> dict[str, object]:
 
 
 @prompts.once
-def prompt() -> prompts.Prompt:
+def load_judge_prompts() -> prompts.Prompt:
     """The judge's prompts, ours or the user's.
 
     A user's file may say all in the dimensions' parts, as the authors' texts do. Then these are
@@ -215,18 +215,18 @@ def prompt() -> prompts.Prompt:
         "reply": (*asked, "words"),
     }
     try:
-        return prompts.load("movierecapsqa", "judge", ours)
+        return prompts.load_prompt("movierecapsqa", "judge", ours)
     except PromptError:
         whole = {n: asked + (context if n in WITH_CONTEXT else ()) for n in DIMENSIONS}
         with contextlib.suppress(PromptError):
-            return prompts.load("movierecapsqa", "judge", ours | whole)
+            return prompts.load_prompt("movierecapsqa", "judge", ours | whole)
         raise
 
 
 @prompts.once
 def claims_criterion() -> Criterion:
     """The claims of an answer: fields `question`, `candidate`; the score is their number."""
-    given = prompt()
+    given = load_judge_prompts()
     return Criterion(
         name=CLAIMS,
         system=given.text["claims_system"],
@@ -244,7 +244,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     Its fields are those of `asked`. The criteria of all dimensions have one name: recorded replies
     are told apart by the field `dimension`.
     """
-    given = prompt()
+    given = load_judge_prompts()
     system, template = given.text["system"], given.text[dimension]
     if "claims" in prompts.placeholders(template):
         system = ""
@@ -274,7 +274,7 @@ class SegmentContext(NamedTuple):
     dialogue: str
 
 
-def asked(
+def request_fields(
     context: SegmentContext, dimension: str, question: str, claims: Sequence[str]
 ) -> dict[str, object]:
     """The fields of a dimension's request; recordings hold the same."""
@@ -286,7 +286,7 @@ def asked(
 # --- one answer ---------------------------------------------------------------------------------
 
 
-def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimScore]:
+def judge_claims(context: SegmentContext, question: str, reply: str) -> ScoringSteps[ClaimScore]:
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
     An answer that is cut off or without claims is the candidate's failure, worth 0. Where the
@@ -302,19 +302,21 @@ def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimS
         likely = [part.strip() for part in candidate.split(". ") if part.strip()]
         fields = {"question": question, "candidate": candidate}
         stand_in = json.dumps({"claims": likely})
-        ask = ReadAsk("claims", claims_criterion(), fields, stand_in=stand_in)
-        (verdict,) = yield [ask]
-        status = graded("", verdict).status
-        found = said(ask, verdict) if status == "ok" else None
+        request = RereadRequest("claims", claims_criterion(), fields, stand_in=stand_in)
+        (verdict,) = yield [request]
+        status = judged_answer("", verdict).status
+        found = parsed_reply(request, verdict) if status == "ok" else None
         claims = found.claims if found else []
         if status == "ok" and not claims:
             status = NO_CLAIMS
         elif status != NOT_JUDGED:
-            asks = [_about_claims(context, one, question, claims, verdict) for one in DIMENSIONS]
-            verdicts = yield asks
-            for own, one in zip(asks, verdicts, strict=True):
-                state = graded("", one).status
-                rated = said(own, one) if state == "ok" else None
+            requests = [
+                _about_claims(context, one, question, claims, verdict) for one in DIMENSIONS
+            ]
+            verdicts = yield requests
+            for own, one in zip(requests, verdicts, strict=True):
+                state = judged_answer("", one).status
+                rated = parsed_reply(own, one) if state == "ok" else None
                 labels = [given.label for given in rated.labels] if rated else []
                 score = rated.score if rated else None
                 dimensions[own.name] = {"score": score, "status": state, "labels": labels}
@@ -332,7 +334,7 @@ def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimS
 
 
 @dataclass(frozen=True)
-class _SkippedAsk(ReadAsk):
+class _SkippedRequest(RereadRequest):
     """A dimension of claims that are not known: nobody is asked, and that is booked."""
 
     claims: Verdict = field(kw_only=True)
@@ -347,15 +349,15 @@ class _SkippedAsk(ReadAsk):
 
 
 def _about_claims(
-    context: SegmentContext, dimension: str, question: str, claims: Sequence[str], found: Verdict
-) -> Ask:
-    """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
+    context: SegmentContext, dimension: str, question: str, claims: Sequence[str], verdict: Verdict
+) -> JudgeRequest:
+    """A dimension's request; without a verdict on the claims it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
-    fields = asked(context, dimension, question, claims)
+    fields = request_fields(context, dimension, question, claims)
     if not claims:
-        return _SkippedAsk(dimension, criterion, fields, rests_on="claims", claims=found)
+        return _SkippedRequest(dimension, criterion, fields, rests_on="claims", claims=verdict)
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
-    return ReadAsk(
+    return RereadRequest(
         dimension,
         criterion,
         fields,

@@ -57,7 +57,7 @@ def _of_dimension(name: str) -> list[Metric[RecapItem]]:
     def rated(items: Items) -> list[DimensionRating]:
         return rating_means.ratings(name, answered(items))
 
-    mean, *others = rating_metrics(name, rated, asked=list)
+    mean, *others = rating_metrics(name, rated, expected=list)
     mean = replace(
         mean,
         host_fields=("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status"),
@@ -136,12 +136,12 @@ def _values(name: str, items: Items) -> list[float]:
     return [value for value in scores.values if value is not None]
 
 
-def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric[RecapItem]]:
+def _text(name: str, host_fields: tuple[str, ...] | None = None) -> list[Metric[RecapItem]]:
     def of(statistic: Statistic, items: Items) -> float | None:
         return statistic(_values(name, items))
 
     return [
-        Metric(name, lambda items: of(aggregate.mean, answered(items)), host_fields=shown),
+        Metric(name, lambda items: of(aggregate.mean, answered(items)), host_fields=host_fields),
         Metric(f"{name}_empty_wrong", lambda items: of(aggregate.mean, items)),
         Metric(
             f"{name}_var", lambda i: of(rating_means.variance, answered(i)), higher_is_better=None

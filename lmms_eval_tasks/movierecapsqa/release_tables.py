@@ -46,14 +46,14 @@ class Subtitle(NamedTuple):
     name: str
 
 
-def find(folder: Path) -> dict[str, Path]:
+def find_tables(folder: Path) -> dict[str, Path]:
     """The four tables in a folder or its `data/`; empty where questions and facts have none.
 
     Raises:
         DataError: a table is there twice, or not all of them are there.
     """
     for base in (folder, folder / "data"):
-        there = {name: list(files(base, name)) for name in TABLES}
+        there = {name: list(table_files(base, name)) for name in TABLES}
         if not there["questions"] or not there["facts"]:
             continue
         for name, own in there.items():
@@ -64,7 +64,7 @@ def find(folder: Path) -> dict[str, Path]:
     return {}
 
 
-def files(base: Path, name: str) -> Iterator[Path]:
+def table_files(base: Path, name: str) -> Iterator[Path]:
     """The files of a table in a folder, or of the user's `labels`, in any form."""
     yield from (file for end in _ENDINGS if (file := base / f"{name}.{end}").is_file())
     for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's own
@@ -86,7 +86,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
         raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
 
 
-def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
+def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
     """Put the tables together: segments as schema.py reads them, and subtitles by recap video.
 
     Raises:
@@ -94,18 +94,18 @@ def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
             the place.
     """
     recaps, segments, questions, facts = (
-        list(_rows(found[name], needed)) for name, needed in TABLES.items()
+        list(_rows(files[name], needed)) for name, needed in TABLES.items()
     )
     known: dict[str, dict[str, Any]] = {}
     for row in facts:
         known.setdefault(_id(row), {})[row["fact_id"]] = row["fact"]
     spoken = {row["video_id"]: _subtitle(row, folder) for row in recaps}
-    cues = {video: subtitles.read(one.path) for video, one in spoken.items() if one.path}
+    cues = {video: subtitles.read_cues(one.path) for video, one in spoken.items() if one.path}
     entries = []
     for row in segments:
         video = row["video_id"]
         if video not in spoken:
-            raise DataError(f"{row['place']}: {video!r} is in no row of {found['recaps']}")
+            raise DataError(f"{row['place']}: {video!r} is in no row of {files['recaps']}")
         movie = spoken[video].movie
         entries.append(
             {
@@ -119,7 +119,9 @@ def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
                 "facts": _facts(row, "fact_ids", known),
-                "srt": said(cues.get(video, []), row["movie_start_time"], row["movie_end_time"]),
+                "srt": dialogue(
+                    cues.get(video, []), row["movie_start_time"], row["movie_end_time"]
+                ),
                 "questions": [],
             }
         )
@@ -143,7 +145,7 @@ def _id(row: Row) -> str:
     return f"{row['video_id']}.{row['segment_id']}"
 
 
-def said(cues: Sequence[Cue], start: Any, end: Any) -> str:
+def dialogue(cues: Sequence[Cue], start: Any, end: Any) -> str:
     """What is said in a window of the movie, in seconds, as the site's srt has it.
 
     "" where that is no window: the schema complains of it.
@@ -154,8 +156,8 @@ def said(cues: Sequence[Cue], start: Any, end: Any) -> str:
     return "\n\n".join(f"{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}" for cue in own)
 
 
-def _facts(row: Row, column: str, known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
-    ids, own = row[column], known.get(_id(row), {})
+def _facts(row: Row, column: str, labels: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    ids, own = row[column], labels.get(_id(row), {})
     if not isinstance(ids, list):
         raise DataError(f"{row['place']}: expected a list of facts' ids, found {ids!r}")
     if lost := [one for one in map(str, ids) if one not in own]:

@@ -103,14 +103,14 @@ class RecapStory(TypedDict):
 @functools.cache
 def stories() -> dict[str, RecapStory]:
     """Both movies, by the name of the file."""
-    found: dict[str, RecapStory] = scenes.load(__file__, "sample_story_yaml")
+    found: dict[str, RecapStory] = scenes.load_scenes(__file__, "sample_story_yaml")
     return found
 
 
 # --- the videos -----------------------------------------------------------------------------------
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """The recaps, and the movies, which hum throughout."""
     found = {}
     for movie, story in stories().items():
@@ -149,7 +149,7 @@ def _acted(scene: RecapScene, window: Sequence[float]) -> Iterator[Actor]:
 # --- the data file --------------------------------------------------------------------------------
 
 
-def files() -> dict[str, object]:
+def sample_files() -> dict[str, object]:
     """All other files."""
     return {"segments.json": segments(), "replay.jsonl": replay()}
 
@@ -204,23 +204,23 @@ def subtitles(scene: RecapScene, style: str) -> str:
 
 
 def _question(
-    qid: int, told: SceneQuestion, facts: Sequence[tuple[str, str]], *, spelled: bool
+    qid: int, question: SceneQuestion, facts: Sequence[tuple[str, str]], *, spelled: bool
 ) -> dict[str, object]:
     """A question; its labels are `spelled` out, or short."""
-    own = [facts[number - 1] for number in told["facts"]]
+    own = [facts[number - 1] for number in question["facts"]]
     made = {
         "qid": qid,
-        "question": told["ask"],
-        "datasetAnswer": told["answer"],
+        "question": question["ask"],
+        "datasetAnswer": question["answer"],
         "alignedFacts": [text for _, text in own],
     }
-    if "category" not in told:
+    if "category" not in question:
         return made
     kinds = {kind for kind, _ in own}
     modality = MODALITIES[kinds.pop()] if len(kinds) == 1 else "multimodal"
-    labels = {"modality": modality, "category": told["category"]}
+    labels = {"modality": modality, "category": question["category"]}
     titles = {split: SPLITS[split][slug] for split, slug in labels.items()}
-    return made | (titles if spelled else {**labels, "category": told["category"].upper()})
+    return made | (titles if spelled else {**labels, "category": question["category"].upper()})
 
 
 # --- the recorded judge ---------------------------------------------------------------------------
@@ -248,5 +248,5 @@ def replay() -> Iterator[dict[str, object]]:
                         "labels": [{"id": 1, "label": label}],
                         "reason": "known by construction",
                     }
-                    asked = judge.asked(context, name, one.question, [claim])
+                    asked = judge.request_fields(context, name, one.question, [claim])
                     yield line(judge.LABELS, asked, {**told, "score": score})

@@ -231,7 +231,7 @@ class MovieRelease(Release):
         }
 
     @property
-    def asked(self) -> list[Segment]:
+    def segments_with_questions(self) -> list[Segment]:
         """The good segments that have questions."""
         return [segment for segment in self.segments if segment.questions]
 
@@ -244,16 +244,16 @@ class MovieRelease(Release):
         return released_files.video_path([self.folder / "movies"], segment.movie_id)
 
 
-def read(path: Path) -> MovieRelease:
+def read_release(path: Path) -> MovieRelease:
     """Read and validate a data file or tables, or a folder's; kept while they do not change.
 
     Raises:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
-    tables = release_tables.find(path) if path.is_dir() else {}
+    tables = release_tables.find_tables(path) if path.is_dir() else {}
     file = tables.get("segments") or released_files.find_file(path, [FILE_NAME], "the four tables")
     folder = path if tables else file.parent
-    labels = next(release_tables.files(folder, "labels"), None)
+    labels = next(release_tables.table_files(folder, "labels"), None)
     there = [file, *tables.values(), *([labels] if labels else [])]
     there += sorted((folder / "subtitles").glob("*.*")) if tables else []
     state = (tuple(there), released_files.state(*there))
@@ -266,7 +266,7 @@ def _read(
 ) -> MovieRelease:
     tables, spoken = dict(files), dict[str, release_tables.Subtitle]()
     if tables:
-        content, spoken = release_tables.read(tables, folder)
+        content, spoken = release_tables.read_tables(tables, folder)
     else:
         content = released_files.read_json(file)
     if not isinstance(content, list):

@@ -24,7 +24,7 @@ from lmms_eval_tasks.benchmark import (
     option_set,
     select_fields,
 )
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published, schema
 from lmms_eval_tasks.movierecapsqa import judge as judging
@@ -39,7 +39,7 @@ from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores,
 # --- what the model is given ------------------------------------------------------------------
 
 
-def prompt(doc: RecapDoc) -> list[Part]:
+def question_prompt(doc: RecapDoc) -> list[Part]:
     """The muted clip, or its frames; then the dialogue or that there is none, and the question.
 
     Recap videos are narrated: their sound says what the answers are, so clips are muted (5.2).
@@ -73,24 +73,24 @@ task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 _READ = tuple(name for name in KeptRecap.__annotations__ if name not in ("aligned", "shown"))
 
 
-def handed(doc: RecapDoc) -> dict[str, object]:
+def media_log(doc: RecapDoc) -> dict[str, object]:
     """The media that were handed over (clips.log, or the kind none), and whether with dialogue."""
     condition = data.CONDITIONS[doc["condition"]]
     told = {"dialogue": condition.dialogue and bool(doc["dialogue"])}
     return {"media": {**(clips.log(doc) if condition.picture else {"kind": "none"}), **told}}
 
 
-def score(doc: KeptRecap, reply: str) -> Scoring[RecapScore]:
+def score(doc: KeptRecap, reply: str) -> ScoringSteps[RecapScore]:
     """One open answer: judged without a reference, and compared with the dataset's answer."""
     question, reference = doc["question"], doc["reference"]
-    claims = yield from judging.judged(shown(doc), question, reply)
+    claims = yield from judging.judge_claims(judge_context(doc), question, reply)
     rated = yield from baselines.rated(doc["judged_baselines"], question, reference, reply)
     is_comparable = bool(text_metrics.tokenize(reference))
     rouge_l = text_metrics.rouge_l(claims["candidate"], [reference]) if is_comparable else None
     return {**claims, "baselines": rated, "rouge_l": rouge_l}
 
 
-def shown(doc: KeptRecap) -> judging.SegmentContext:
+def judge_context(doc: KeptRecap) -> judging.SegmentContext:
     """The segment's facts and dialogue, as far as the judge is shown them."""
     chosen = data.JudgeOptions(**doc.get("shown", {}))  # of an older run the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
@@ -98,7 +98,7 @@ def shown(doc: KeptRecap) -> judging.SegmentContext:
     return judging.SegmentContext(doc["segment"], facts, dialogue)
 
 
-def stand_in(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
+def example_reply(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
     """The dataset's own answer; the question where it has none."""
     return doc["reference"].strip() or doc["question"]
 
@@ -158,7 +158,7 @@ class MovieRecapsQA(Benchmark):
     tasks: Mapping[str, Task] = {
         name: Task(
             name,
-            prompt,
+            question_prompt,
             functools.partial(select_fields, kind=KeptRecap),
             score,
             metrics.METRICS,
@@ -166,24 +166,24 @@ class MovieRecapsQA(Benchmark):
                 *("segment", "video", "source", "condition", "question", "reference"),
                 *("dialogue", "facts"),
             ),
-            media_log=handed,
+            media_log=media_log,
             judgements=_ASKS,
             required_fields=_READ,
             failed_item=_BLANK,
-            example_reply=stand_in,
+            example_reply=example_reply,
             notes=told_shown,
             splits=dict.fromkeys(SPLITS, "dots"),
         )
         for name in data.TASKS
     }
 
-    read = staticmethod(schema.read)
-    sources = staticmethod(data.sources)
+    read_release = staticmethod(schema.read_release)
+    sources = staticmethod(data.media_sources)
     complaints = staticmethod(data.complaints)
-    docs = staticmethod(data.docs)
+    docs = staticmethod(data.task_docs)
     media_job = staticmethod(data.cut)
-    data_notes = staticmethod(data.notes)
-    judge_prompt = staticmethod(judging.prompt)
+    data_notes = staticmethod(data.status_notes)
+    judge_prompt = staticmethod(judging.load_judge_prompts)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all tasks."""
@@ -193,7 +193,7 @@ class MovieRecapsQA(Benchmark):
         """One with room for its replies."""
         return judging.with_room(super().configure_judge(judge))
 
-    def notes(self, asked: Mapping[str, Items]) -> list[str]:
+    def notes(self, items_by_task: Mapping[str, Items]) -> list[str]:
         """Lines for sources whose conditions were not asked the same questions.
 
         Table 5's differences are then between other questions, as where clips are missing.
@@ -201,7 +201,9 @@ class MovieRecapsQA(Benchmark):
         notes = []
         for source, title in data.SOURCES.items():
             tasks = {one.title: data.task_name(source, at) for at, one in data.CONDITIONS.items()}
-            own = {name: asked[task] for name, task in tasks.items() if task in asked}
+            own = {
+                name: items_by_task[task] for name, task in tasks.items() if task in items_by_task
+            }
             if counts := aggregate.unlike(own):
                 notes.append(
                     f"{title}: the conditions were not asked the same questions ({counts}): their "
@@ -222,7 +224,7 @@ class MovieRecapsQA(Benchmark):
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""
         model, like = settings.value(BARTSCORE), "facebook/bart-large-cnn"
-        local_models.check(BARTSCORE, model, model_scores.SEQ2SEQ, like)
+        local_models.check_model(BARTSCORE, model, model_scores.SEQ2SEQ, like)
 
     # --- results ------------------------------------------------------------------------------
 
@@ -247,11 +249,15 @@ class MovieRecapsQA(Benchmark):
 
         def look() -> dict[str, object]:
             config = self.configure_judge(judges.configured(self.paper_judge))
-            return baselines.describe(settings.value(BASELINES), config)
+            return baselines.describe_baselines(settings.value(BASELINES), config)
 
-        if (made := provenance.known("baselines", look, conditions)) is not None:
+        if (made := provenance.value_or_condition("baselines", look, conditions)) is not None:
             rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words
-            section["baselines"] = {**made, "rouge_l": rouge, **provenance.notes(self.name)}
+            section["baselines"] = {
+                **made,
+                "rouge_l": rouge,
+                **provenance.implementation_notes(self.name),
+            }
         return section, conditions
 
     def upgrade_items(self, items: Items, *, judged: bool) -> Items:

@@ -13,7 +13,7 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
-Asked = tuple[Task, Item]  # an item, and the task that it is of
+TaskItem = tuple[Task, Item]  # an item, and the task that it is of
 
 
 def count_failed(items: Items) -> int:
@@ -26,7 +26,7 @@ def numbers(task: Task, items: Items) -> JsonObject:
     found: JsonObject = {CARRIER: count_failed(items)}
     ran = aggregate.as_counted(items)
     for metric in (*task.metrics, *task.extra_metrics(ran)):
-        if own := metric.own(ran):
+        if own := metric.counted_items(ran):
             found[metric.name] = None
             with aggregate.never_raises(metric.name):
                 found[metric.name] = metric.compute(own)
@@ -42,7 +42,7 @@ def details(task: Task, items: Items) -> JsonObject:
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
     notes: list[readings.Note] = []
     with aggregate.never_raises("how replies were read"):
-        notes = readings.notes(task, ordered)
+        notes = readings.reply_notes(task, ordered)
     quantities = (of_task(task, one) for one in task.metrics if one.has_interval)
     return {
         "items": len(ordered),
@@ -66,14 +66,16 @@ class Quantity:
     row: str  # task, group, or category of a task
     metric: str
     tasks: Collection[str]  # whose items it is of
-    compute: Callable[[Sequence[Asked]], Json]  # of items that it takes; None where there is none
-    takes: Callable[[Asked], bool]
+    compute: Callable[
+        [Sequence[TaskItem]], Json
+    ]  # of items that it takes; None where there is none
+    takes: Callable[[TaskItem], bool]
     is_share: bool  # lies in 0..1
-    units: Callable[[Sequence[Asked]], Units] | None = None  # as Metric.per_unit
+    units: Callable[[Sequence[TaskItem]], Units] | None = None  # as Metric.per_unit
     has_interval: bool = True  # in the results
 
     @property
-    def known(self) -> leaderboards.Headline | None:
+    def published(self) -> leaderboards.Headline | None:
         """The paper's figures beside it, if it is the row's main number."""
         found = leaderboards.headline(self.row)
         return found if found is not None and found.metric == self.metric else None
@@ -82,12 +84,12 @@ class Quantity:
         """Return the same number of some of its items."""
         return replace(self, takes=lambda one: self.takes(one) and takes(one[1]))
 
-    def interval(self, asked: Iterable[Asked]) -> stats.Interval | None:
+    def interval(self, task_items: Iterable[TaskItem]) -> stats.Interval | None:
         """Return the 95 % interval of the items that it takes; None of no value, or of a count.
 
         Of a mean it is the clustered t of its units, else a delete-one-cluster jackknife.
         """
-        own = [one for one in asked if self.takes(one)]
+        own = [one for one in task_items if self.takes(one)]
         if not own:
             return None
         if self.units is not None:
@@ -103,15 +105,15 @@ class Quantity:
 def of_task(task: Task, metric: Metric) -> Quantity:
     """Return a task's metric as a quantity."""
 
-    def items(asked: Sequence[Asked]) -> list[Item]:
-        return [item for _, item in asked]
+    def items(task_items: Sequence[TaskItem]) -> list[Item]:
+        return [item for _, item in task_items]
 
     @aggregate.never_raises(metric.name)
-    def compute(asked: Sequence[Asked]) -> Json:
-        return metric.compute(items(asked))
+    def compute(task_items: Sequence[TaskItem]) -> Json:
+        return metric.compute(items(task_items))
 
-    def takes(one: Asked) -> bool:
-        return one[0] is task and (metric.include is None or metric.include(one[1]))
+    def takes(task_item: TaskItem) -> bool:
+        return task_item[0] is task and (metric.include is None or metric.include(task_item[1]))
 
     units = metric.per_unit
     return Quantity(
@@ -129,17 +131,17 @@ def of_task(task: Task, metric: Metric) -> Quantity:
 def of_join(join: JointMetric, name: str) -> Quantity:
     """Return a number of a join as a quantity."""
 
-    def sides(asked: Sequence[Asked]) -> dict[str, list[Item]]:
+    def sides(task_items: Sequence[TaskItem]) -> dict[str, list[Item]]:
         found: dict[str, list[Item]] = {}
-        for task, item in asked:
+        for task, item in task_items:
             found.setdefault(task.name, []).append(item)
         return found
 
-    def compute(asked: Sequence[Asked]) -> Json:
-        return joined(join, sides(asked)).get(name)
+    def compute(task_items: Sequence[TaskItem]) -> Json:
+        return joined(join, sides(task_items)).get(name)
 
-    def units(asked: Sequence[Asked]) -> Units:
-        found = sides(asked)
+    def units(task_items: Sequence[TaskItem]) -> Units:
+        found = sides(task_items)
         return {} if data_of(found) else join.per_unit[name](found)
 
     return Quantity(
@@ -154,15 +156,17 @@ def of_join(join: JointMetric, name: str) -> Quantity:
     )
 
 
-def cluster(one: Asked) -> str:
+def cluster(task_item: TaskItem) -> str:
     """The value by which an item's intervals are clustered: its video."""
-    task, item = one
+    task, item = task_item
     return str(item.get(task.cluster_field))
 
 
-def intervals(quantities: Iterable[Quantity], asked: Sequence[Asked]) -> dict[str, JsonObject]:
+def intervals(
+    quantities: Iterable[Quantity], task_items: Sequence[TaskItem]
+) -> dict[str, JsonObject]:
     """Return the intervals of quantities in plain types, by name, of those that have one."""
-    found = {one.metric: one.interval(asked) for one in quantities}
+    found = {one.metric: one.interval(task_items) for one in quantities}
     return {name: one.as_dict() for name, one in found.items() if one is not None}
 
 

@@ -27,12 +27,12 @@ _WHERE = {
 }
 
 
-def line(asked: Mapping[str, Items]) -> str:
+def line(items_by_task: Mapping[str, Items]) -> str:
     """Return what reached the model, by task; "" where nothing was counted."""
     told: dict[str, list[str]] = {}
     prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
-    for name, items in asked.items():
+    for name, items in items_by_task.items():
         if seen := _seen(items):
             part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
             words = f"{_words(seen)}{part}"
@@ -127,38 +127,38 @@ def _seen(items: Items) -> list[Mapping[str, Json]]:
     return [item["arrived"] for item in items if item.get("arrived")]
 
 
-def _frames(one: Mapping[str, Json]) -> int:
+def _frames(delivered: Mapping[str, Json]) -> int:
     """The different frames of a video; those that went as pictures are its frames too."""
-    frames = one["frames"] or (one["pictures"] if one.get("of") else 0)
-    return min(frames, one["distinct"] or frames)
+    frames = delivered["frames"] or (delivered["pictures"] if delivered.get("of") else 0)
+    return min(frames, delivered["distinct"] or frames)
 
 
-def _words(seen: list[Mapping[str, Json]]) -> str:
+def _words(delivered: list[Mapping[str, Json]]) -> str:
     told = []
-    if any(one["frames"] is None for one in seen):
+    if any(one["frames"] is None for one in delivered):
         told.append("the file itself")
-    counted = [one for one in seen if one["frames"] is not None]
+    counted = [one for one in delivered if one["frames"] is not None]
     if any(map(_frames, counted)):
         of = sorted({one["of"] for one in counted if one.get("of")})
         wanted = f" of {_range(of)}" if of else ""
         told.append(f"{_range(map(_frames, counted))}{wanted} frames")
-    pictures = [0 if one.get("of") and not one["frames"] else one["pictures"] for one in seen]
+    pictures = [0 if one.get("of") and not one["frames"] else one["pictures"] for one in delivered]
     if any(pictures):
         told.append(f"{_range(pictures)} picture{'s' * (max(pictures) > 1)}")
     if told:
-        told[-1] += _pixels(seen)
-    if any(one["seconds"] is None for one in seen):
+        told[-1] += _pixels(delivered)
+    if any(one["seconds"] is None for one in delivered):
         told.append("sound")
-    elif any(one["seconds"] for one in seen):
-        told.append(f"{_range(round(one['seconds'], 1) for one in seen)} s of sound")
+    elif any(one["seconds"] for one in delivered):
+        told.append(f"{_range(round(one['seconds'], 1) for one in delivered)} s of sound")
     return " and ".join(told) or "nothing but text"
 
 
-def _pixels(seen: list[Arrived]) -> str:
+def _pixels(delivered: list[Arrived]) -> str:
     """The sizes of frames and pictures, and the tokens that they take; "" if neither is known."""
-    sizes = sorted({tuple(size) for one in seen for size in one.get("sizes", ())}, key=prod)
+    sizes = sorted({tuple(size) for one in delivered for size in one.get("sizes", ())}, key=prod)
     shown = dict.fromkeys(f"{width} x {height}" for width, height in sizes[:1] + sizes[-1:])
-    tokens = {one["visual_tokens"] for one in seen if one.get("visual_tokens")}
+    tokens = {one["visual_tokens"] for one in delivered if one.get("visual_tokens")}
     size = f" of {' to '.join(shown)} pixels" if shown else ""
     return size + (f" ({_range(tokens)} visual tokens)" if tokens else "")
 

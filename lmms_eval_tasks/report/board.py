@@ -12,7 +12,13 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import OurNumber
 from lmms_eval_tasks.report import charts, compared_runs
 from lmms_eval_tasks.report.pages import filled
-from lmms_eval_tasks.report.paper_rows import Board, BoardRow, Own, boards, called
+from lmms_eval_tasks.report.paper_rows import (
+    Leaderboard,
+    LeaderboardRow,
+    OurCell,
+    called,
+    leaderboards_of,
+)
 from lmms_eval_tasks.tables import escaping, terminal_tables
 from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
@@ -44,7 +50,7 @@ class TextRow(NamedTuple):
     kind: str  # paper, value, interval or difference
 
 
-def _shown(board: Board) -> Iterator[TextRow]:
+def _shown(board: Leaderboard) -> Iterator[TextRow]:
     """The lines, of a run's up to three: value, interval, and what it is less the paper's."""
     places = [_decimals(board, place) for place in range(len(board.columns))]
     for line in board.lines:
@@ -53,8 +59,8 @@ def _shown(board: Board) -> Iterator[TextRow]:
             yield TextRow((line.group, line.name), texts, "paper")
             continue
 
-        def texts_of(of: Callable[[Own, int], str], line: BoardRow = line) -> list[str]:
-            pairs = zip(line.own, places, strict=True)
+        def texts_of(of: Callable[[OurCell, int], str], line: LeaderboardRow = line) -> list[str]:
+            pairs = zip(line.our_cells, places, strict=True)
             return [NONE if own is None else of(own, decimals) for own, decimals in pairs]
 
         yield TextRow((line.group, line.name), texts_of(_value), "value")
@@ -65,32 +71,32 @@ def _shown(board: Board) -> Iterator[TextRow]:
             yield TextRow(names, texts_of(_difference), "difference")
 
 
-def _decimals(board: Board, place: int) -> int:
+def _decimals(board: Leaderboard, place: int) -> int:
     """The number of decimals that the paper has in a column, and one more."""
     figures = (line.cells[place].figure for line in board.lines)
     return max((-int(one.as_tuple().exponent) for one in figures if one is not None), default=2) + 1
 
 
-def _value(own: Own, decimals: int) -> str:
-    mark = "" if own.is_valid else f" {INVALID}"
-    return f"{fixed(own.value.estimate / own.cell.scale, decimals)}{mark}"
+def _value(cell: OurCell, decimals: int) -> str:
+    mark = "" if cell.is_valid else f" {INVALID}"
+    return f"{fixed(cell.value.estimate / cell.cell.scale, decimals)}{mark}"
 
 
-def _ends(own: Own, decimals: int) -> str:
-    if own.value.ends is None:
+def _ends(cell: OurCell, decimals: int) -> str:
+    if cell.value.ends is None:
         return NONE
-    low, high = (fixed(end / own.cell.scale, decimals) for end in own.value.ends)
+    low, high = (fixed(end / cell.cell.scale, decimals) for end in cell.value.ends)
     return f"{low}..{high}"
 
 
-def _difference(own: Own, decimals: int) -> str:
-    if own.difference is None:
+def _difference(cell: OurCell, decimals: int) -> str:
+    if cell.difference is None:
         return NONE
-    mark = {True: " in", False: " out", None: ""}[own.inside]
-    return f"{signed(own.difference / own.cell.scale, decimals)}{mark}"
+    mark = {True: " in", False: " out", None: ""}[cell.inside]
+    return f"{signed(cell.difference / cell.cell.scale, decimals)}{mark}"
 
 
-def _grid(board: Board) -> tuple[list[str], list[str], list[TextRow]]:
+def _grid(board: Leaderboard) -> tuple[list[str], list[str], list[TextRow]]:
     """Headings of names and of columns, and the rows as they are printed."""
     lines, columns = list(_shown(board)), [title for _, title in board.columns]
     if board.turned:
@@ -111,8 +117,8 @@ LEGEND = (
 )
 
 
-def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[RenderableType]:
-    for board in made:
+def _text(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[RenderableType]:
+    for board in boards:
         if not board.lines:
             yield "\n".join([f"{board.title}: {board.caption}", *board.notes])
             continue
@@ -122,12 +128,12 @@ def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[RenderableT
         yield from by_row(
             title, names, heads, [(one.names, one.texts) for one in lines], "\n".join(board.notes)
         )
-    yield from _told(made, conditions)
+    yield from _told(boards, conditions)
 
 
-def _told(made: Sequence[Board], conditions: Conditions) -> Iterator[str]:
+def _told(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
     """The legend, and the conditions of the runs as lists."""
-    if any(line.beside for board in made for line in board.lines):
+    if any(line.beside for board in boards for line in board.lines):
         yield LEGEND
     for label, own in conditions.items():
         yield f"{label}: {_DIFFER}:{'' if limits(own) else ' none known'}"
@@ -137,11 +143,11 @@ def _told(made: Sequence[Board], conditions: Conditions) -> Iterator[str]:
             yield from (f"  - {line}" for line in facts)
 
 
-def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
+def _markdown(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
     import pandas
 
     parts = []
-    for board in made:
+    for board in boards:
         parts.append(f"**{board.title}.** {board.caption}")
         if not board.lines:
             parts += board.notes
@@ -160,19 +166,19 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
         )
         for label, own in conditions.items()
     }
-    told = "\n".join(_told(made, shown))
+    told = "\n".join(_told(boards, shown))
     return "\n\n".join([*parts, *([told] if told else [])]) + "\n"
 
 
 # --- as data --------------------------------------------------------------------------------------
 
 
-def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[JsonObject]:
+def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[JsonObject]:
     """Every figure and every number of a run, in our units."""
-    for board in made:
+    for board in boards:
         for line in board.lines:
             for place, (cell, column) in enumerate(zip(line.cells, board.columns, strict=True)):
-                own = line.own[place] if line.run else None
+                own = line.our_cells[place] if line.run else None
                 if own is None if line.run else cell.figure is None:
                     continue
                 ours = cell.ours if isinstance(cell.ours, OurNumber) else None
@@ -195,30 +201,30 @@ def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[JsonObject]
                 yield row | as_columns(_of(conditions, line, own))
 
 
-def _of(conditions: Conditions, line: BoardRow, own: Own | None) -> Record:
+def _of(conditions: Conditions, line: LeaderboardRow, cell: OurCell | None) -> Record:
     """The conditions of a number of a run; none of the paper's."""
-    return concerning(conditions[line.run], own.tasks) if own else ()
+    return concerning(conditions[line.run], cell.tasks) if cell else ()
 
 
-def _json(made: Sequence[Board], conditions: Conditions) -> str:
-    return json.dumps(list(_rows(made, conditions)), indent=1, ensure_ascii=False) + "\n"
+def _json(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    return json.dumps(list(_rows(boards, conditions)), indent=1, ensure_ascii=False) + "\n"
 
 
-def _csv(made: Sequence[Board], conditions: Conditions) -> str:
-    rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(made, conditions))
+def _csv(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(boards, conditions))
     return str(escaping.frame(rows).to_csv(index=False))
 
 
 # --- as a page ------------------------------------------------------------------------------------
 
 
-def _html(made: Sequence[Board], conditions: Conditions) -> str:
-    (name,) = {board.benchmark for board in made}
+def _html(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    (name,) = {board.benchmark for board in boards}
     return filled(
         Path(__file__).with_name("board.html"),
-        title=registry.load(name).title,
-        paper=registry.load(name).board()["paper"],
-        parts=[(board, *_grid(board), _picture(board)) for board in made],
+        title=registry.load_benchmark(name).title,
+        paper=registry.load_benchmark(name).board()["paper"],
+        parts=[(board, *_grid(board), _picture(board)) for board in boards],
         conditions=conditions,
         differ=_DIFFER,
         legend=LEGEND,
@@ -226,7 +232,7 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
     )
 
 
-def _picture(board: Board) -> str:
+def _picture(board: Leaderboard) -> str:
     """The numbers that are of all items, or else the first; "" where nothing of ours stands."""
     of = [[line.cells[place].ours for line in board.lines] for place in range(len(board.columns))]
     kept = [place for place, own in enumerate(of) if any(isinstance(one, OurNumber) for one in own)]
@@ -236,9 +242,9 @@ def _picture(board: Board) -> str:
     return charts.ranked(panels, names, f"{board.title}: {board.caption}") if panels else ""
 
 
-def _points(board: Board, place: int) -> Iterator[JsonObject]:
+def _points(board: Leaderboard, place: int) -> Iterator[JsonObject]:
     for line in board.lines:
-        cell, own = line.cells[place], line.own[place] if line.run else None
+        cell, own = line.cells[place], line.our_cells[place] if line.run else None
         point = {"name": _name(line), "side": line.run}
         if own:
             ends = {"low": number(own.value.low), "high": number(own.value.high)}
@@ -248,13 +254,13 @@ def _points(board: Board, place: int) -> Iterator[JsonObject]:
             yield point | {"value": float(cell.figure)}
 
 
-def _name(line: BoardRow) -> str:
+def _name(line: LeaderboardRow) -> str:
     return " · ".join(filter(None, (line.group, line.name)))
 
 
 # --- the command ----------------------------------------------------------------------------------
 
-FORMS: dict[str, Callable[[Sequence[Board], Conditions], str]] = {
+FORMS: dict[str, Callable[[Sequence[Leaderboard], Conditions], str]] = {
     "html": _html,
     "md": _markdown,
     "csv": _csv,
@@ -286,18 +292,18 @@ def show(
         DataError: a run is not there or has nothing of this benchmark, or a name is unknown.
         TasksError: the form needs packages that are not installed.
     """
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     if form not in ("text", "json"):
         extras.require("report", f"--format {form}")
     file = Path(f"leaderboard_{name}.html") if output is None and form == "html" else output
     if file is not None:
         check_output(file)
-    found = compared_runs.read(runs) if runs else []
+    found = compared_runs.read_sides(runs) if runs else []
     for side in found:
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)
             raise DataError(f"{side.label}: no tasks of {benchmark.title}, but {own}")
-    made = boards(benchmark, called(benchmark.board(), found, names), found)
+    made = leaderboards_of(benchmark, called(benchmark.board(), found, names), found)
     conditions = {side.label: side.record(benchmark.tasks) for side in found}
     if form != "text":
         text = FORMS[form](made, conditions)

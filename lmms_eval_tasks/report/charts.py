@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks.report.pages import SERIES, WIDE, named, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, label_expression, picture
 from lmms_eval_tasks.tables.paper_tables import number
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
@@ -35,8 +35,8 @@ def dots(lines: Sequence[Comparison], about: str) -> str:
                 rows.append(
                     {"lane": lane, "side": label, **{k: number(v) for k, v in ends.items()}}
                 )
-        if line.quantity.known:
-            papers += [{"lane": place, "paper": v} for v in line.quantity.known.papers.values()]
+        if line.quantity.published:
+            papers += [{"lane": place, "paper": v} for v in line.quantity.published.papers.values()]
     found = [row[end] for row in rows for end in ("value", "low", "high") if row[end] is not None]
     found += [one["paper"] for one in papers]
     lowest, highest = min([0.0, *found]), max(found)
@@ -51,7 +51,7 @@ def dots(lines: Sequence[Comparison], about: str) -> str:
         y_scale = alt.Scale(domain=[-0.5, len(lines) - 0.5], reverse=True, nice=False)
         axis = alt.Axis(
             values=list(range(len(lines))),
-            labelExpr=named(told),
+            labelExpr=label_expression(told),
             labelPadding=9,
             grid=False,
         )
@@ -103,10 +103,12 @@ def ranked(
     names = [name for name in dict.fromkeys(rows) if any(p["name"] == name for p in points)]
     labels = list(dict.fromkeys(point["side"] for point in points if point["side"]))
 
-    def panel(title: str, width: int, named: bool) -> altair.LayerChart:
+    def panel(title: str, width: int, show_names: bool) -> altair.LayerChart:
         import altair as alt
 
-        axis = alt.Axis(labelPadding=9, grid=True) if named else alt.Axis(labels=False, grid=True)
+        axis = (
+            alt.Axis(labelPadding=9, grid=True) if show_names else alt.Axis(labels=False, grid=True)
+        )
         y = alt.Y("name:N", title=None, sort=names, axis=axis, scale=alt.Scale(domain=names))
         x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=3), scale=alt.Scale(zero=False))
         scale = alt.Scale(
@@ -133,7 +135,7 @@ def ranked(
         side_by_side = min(3, len(panels)) if width >= WIDE else 1
         each = width // side_by_side - 20
         made = [
-            panel(title, each, named=place % side_by_side == 0)
+            panel(title, each, show_names=place % side_by_side == 0)
             for place, title in enumerate(panels)
         ]
         return alt.concat(*made, columns=side_by_side)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Metric, Task
 from lmms_eval_tasks.report import arrivals
-from lmms_eval_tasks.report.aggregation import Asked, Quantity, cluster, of_join, of_task
+from lmms_eval_tasks.report.aggregation import Quantity, TaskItem, cluster, of_join, of_task
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import stats
@@ -53,7 +53,7 @@ def headlines(
     benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]
 ) -> list[Comparison]:
     """The numbers of the host's table, of tasks and of what joins them."""
-    quantities = [of_task(task, metric) for task in tasks for metric in shown(task)]
+    quantities = [of_task(task, metric) for task in tasks for metric in headline_metrics(task)]
     for join in benchmark.joint_metrics:
         if sum(task.name in join.tasks for task in tasks) > 1:
             quantities += [of_join(join, name) for name in join.host_fields]
@@ -67,49 +67,49 @@ def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -
         str(item.get(split) or "") for side in sides for item in side.items.get(task.name, ())
     }
 
-    def own(value: str) -> Quantity:
+    def of_category(value: str) -> Quantity:
         part = of_task(task, metric).part(lambda item: str(item.get(split)) == value)
         return dataclasses.replace(part, row=value)
 
-    made = (_compared(own(value), sides) for value in sorted(values - {""}))
+    made = (_compared(of_category(value), sides) for value in sorted(values - {""}))
     return _corrected([line for line in made if line.numbers])
 
 
-def beside(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> Interval | None:
+def our_cell(benchmark: Benchmark, number: leaderboards.OurNumber, side: Side) -> Interval | None:
     """A side's number that stands beside a paper's figure; None where it has none.
 
     It has an interval where results have one (Metric.has_interval).
     """
-    join = next((own for own in benchmark.joint_metrics if own.group == one.task), None)
+    join = next((own for own in benchmark.joint_metrics if own.group == number.task), None)
     if join is not None:
-        whole = of_join(join, one.metric)
+        whole = of_join(join, number.metric)
     else:
-        task = benchmark.tasks[one.task]
-        (metric,) = (own for own in task.metrics if own.name == one.metric)
+        task = benchmark.tasks[number.task]
+        (metric,) = (own for own in task.metrics if own.name == number.metric)
         whole = of_task(task, metric)
-    wanted = {name: leaderboards.plain(value) for name, value in one.where}
+    wanted = {name: leaderboards.plain(value) for name, value in number.where}
 
     def takes(item: Item) -> bool:
         return all(leaderboards.plain(str(item.get(n))) == value for n, value in wanted.items())
 
     quantity = whole.part(takes)
     if quantity.has_interval:
-        return quantity.interval(side.asked)
-    asked = [own for own in side.asked if quantity.takes(own)]
+        return quantity.interval(side.task_items)
+    asked = [own for own in side.task_items if quantity.takes(own)]
     value, clusters = quantity.compute(asked) if asked else None, len({*map(cluster, asked)})
     if not isinstance(value, float):
         return None
     return Interval(value, math.nan, math.nan, None, "none", len(asked), clusters)
 
 
-def shown(task: Task) -> list[Metric]:
+def headline_metrics(task: Task) -> list[Metric]:
     """A task's headline numbers."""
     return [metric for metric in task.metrics if metric.host_fields is not None]
 
 
 def by_item(metric: Metric, items: Items) -> dict[str, float]:
     """Per-item values of a metric, by item id; empty if the metric is not a mean of items."""
-    found = metric.per_unit(metric.own(items)) if metric.per_unit else {}
+    found = metric.per_unit(metric.counted_items(items)) if metric.per_unit else {}
     ids = {item["id"] for item in items}
     return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
 
@@ -118,7 +118,7 @@ def by_item(metric: Metric, items: Items) -> dict[str, float]:
 
 
 def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
-    numbers = {side.label: one for side in sides if (one := quantity.interval(side.asked))}
+    numbers = {side.label: one for side in sides if (one := quantity.interval(side.task_items))}
     # A number that is INVALID is no side of a difference.
     first, *others = (side for side in sides if side is sides[0] or side.is_valid(quantity.tasks))
     if not first.is_valid(quantity.tasks):
@@ -131,7 +131,7 @@ def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
 
 def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
     """None where two sides were asked nothing in common, or one has no number."""
-    first, second = ([one for one in side.asked if quantity.takes(one)] for side in sides)
+    first, second = ([one for one in side.task_items if quantity.takes(one)] for side in sides)
     if not (pairs := paired(first, second).pairs):
         return None
     if quantity.units is not None:
@@ -143,7 +143,7 @@ def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
         rose, fell = sum(one > 0 for one in rises), sum(one < 0 for one in rises)
         return Difference(_inside(quantity, value), p, rose, fell)
 
-    def rise(some: Sequence[tuple[Asked, Asked]]) -> float | None:
+    def rise(some: Sequence[tuple[TaskItem, TaskItem]]) -> float | None:
         old, new = map(quantity.compute, zip(*some, strict=True)) if some else (None, None)
         return None if old is None or new is None else new - old
 
@@ -164,14 +164,16 @@ def _inside(quantity: Quantity, difference: Interval) -> Interval:
 class Paired(NamedTuple):
     """The items that two runs have in common: what was asked is the same, whatever its id."""
 
-    pairs: Sequence[tuple[Asked, Asked]]  # of the first and of the second, under the first's id
+    pairs: Sequence[
+        tuple[TaskItem, TaskItem]
+    ]  # of the first and of the second, under the first's id
     first: int  # how many items the first has
     second: int
     other: int  # how many ids both have for items that ask something else
     by_id: int  # how many were paired by id: a log of an earlier version does not say what it asked
 
 
-def paired(first: Sequence[Asked], second: Sequence[Asked]) -> Paired:
+def paired(first: Sequence[TaskItem], second: Sequence[TaskItem]) -> Paired:
     """Pair the items of two runs by the hash of what was asked.
 
     Items that ask the same (twice in a run) are paired by id, or else in the order of their ids.
@@ -237,15 +239,15 @@ def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
 _BY_ID = "id "  # begins what stands for a hash where a log does not say what was asked
 
 
-def _hashes(*sides: Mapping[Key, Asked]) -> list[dict[Key, str]]:
+def _hashes(*sides: Mapping[Key, TaskItem]) -> list[dict[Key, str]]:
     """The hash of each item, of both sides as much as the one that knows less has of it."""
     found = [{key: str(item[ASKED]) for key, (_, item) in own.items()} for own in sides]
     size = min((len(one) for own in found for one in own.values() if one), default=0)
     return [{key: one[:size] or f"{_BY_ID}{key[1]}" for key, one in own.items()} for own in found]
 
 
-def _by_id(asked: Iterable[Asked]) -> dict[Key, Asked]:
-    return {(task.name, str(item["id"])): (task, item) for task, item in asked}
+def _by_id(task_items: Iterable[TaskItem]) -> dict[Key, TaskItem]:
+    return {(task.name, str(item["id"])): (task, item) for task, item in task_items}
 
 
 def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record]:

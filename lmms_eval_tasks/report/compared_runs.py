@@ -55,7 +55,7 @@ class Side:
         return found
 
     @functools.cached_property
-    def asked(self) -> list[tuple[Task, Item]]:
+    def task_items(self) -> list[tuple[Task, Item]]:
         """Every item, with the task that it is of."""
         return [
             (registry.of(name).tasks[name], item)
@@ -94,7 +94,7 @@ class Side:
 
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
         """The conditions of numbers that are not joined: their tasks differ in data or setting."""
-        for benchmark, _ in registry.chosen(names):
+        for benchmark, _ in registry.benchmarks_of(names):
             for join in benchmark.joint_metrics:
                 own = {name: self.items[name] for name in join.tasks if name in names}
                 if differ := aggregation.data_of(own):
@@ -117,7 +117,7 @@ class Side:
         if waiting:
             told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
             found.append(Condition(Kind.UNJUDGED, told, (name,)))
-        for note in readings.notes(task, items):
+        for note in readings.reply_notes(task, items):
             found.append(Condition(Kind.READING, f"{name}: {note.text}", (name,)))
         return record([*found, *aggregation.few_videos(task, items)])
 
@@ -129,7 +129,7 @@ class Side:
         )
 
 
-def read(paths: Sequence[Path]) -> list[Side]:
+def read_sides(paths: Sequence[Path]) -> list[Side]:
     """The sides of saved runs: one for each path and model.
 
     Raises:
@@ -138,7 +138,8 @@ def read(paths: Sequence[Path]) -> list[Side]:
     found: list[tuple[Path, str, dict[str, saved.SavedRun]]] = []
     for path in paths:
         runs = saved.join_parts(
-            [saved.read(file) for file in saved.find([path])], settings.may_fail()
+            [saved.read_saved_run(file) for file in saved.find_sample_files([path])],
+            settings.may_fail(),
         )
         own = [run for run in runs if registry.of_task_name(run.task)]
         if not own:
@@ -164,13 +165,13 @@ def read(paths: Sequence[Path]) -> list[Side]:
 def _ordered(names: Iterable[str]) -> list[str]:
     """Tasks as their benchmarks have them."""
     given = list(names)
-    return [task for one, own in registry.chosen(given) for task in one.tasks if task in own]
+    return [task for one, own in registry.benchmarks_of(given) for task in one.tasks if task in own]
 
 
 def tasks_of(sides: Sequence[Side]) -> list[tuple[Benchmark, list[Task]]]:
     """The benchmarks of some sides, each with the tasks that any of them has."""
     names = _ordered({task for side in sides for task in side.runs})
-    return [(one, [one.tasks[name] for name in own]) for one, own in registry.chosen(names)]
+    return [(one, [one.tasks[name] for name in own]) for one, own in registry.benchmarks_of(names)]
 
 
 def _name(run: saved.SavedRun) -> str:

@@ -20,7 +20,7 @@ from lmms_eval_tasks.tables.paper_tables import (
     p_text,
     signed,
 )
-from lmms_eval_tasks.utils.conditions import as_columns, concerning, lines
+from lmms_eval_tasks.utils.conditions import as_columns, concerning, condition_lines
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Row = JsonObject
 
 
-def rows(sides: Sequence[Side]) -> Iterator[Row]:
+def headline_rows(sides: Sequence[Side]) -> Iterator[Row]:
     """Every headline number of every side, with its interval and its difference from the first's.
 
     Values, intervals and differences are in the metric's own unit; `videos` is what the intervals
@@ -63,57 +63,57 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
                 yield row
 
 
-def notes(sides: Sequence[Side]) -> list[str]:
+def condition_notes(sides: Sequence[Side]) -> list[str]:
     """The conditions of the numbers in lines, of several sides each with the side's label."""
     found = dict.fromkeys(
         f"{label}: {line}" if len(sides) > 1 else line
         for _, tasks in tasks_of(sides)
         for label, own in compare.conditions(tasks, sides).items()
-        for line in lines(own)
+        for line in condition_lines(own)
     )
     return list(found)
 
 
-def as_json(found: Sequence[Row], _: Sequence[str] = ()) -> str:
+def as_json(rows: Sequence[Row], _: Sequence[str] = ()) -> str:
     """A list of rows, each with its conditions."""
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
-def frame(found: Sequence[Row]) -> pandas.DataFrame:
+def frame(rows: Sequence[Row]) -> pandas.DataFrame:
     """A row for each number; conditions are one text, differences columns of their own."""
     import pandas
 
-    told = [{**row, "conditions": "; ".join(row["conditions"])} for row in found]
+    told = [{**row, "conditions": "; ".join(row["conditions"])} for row in rows]
     return pandas.json_normalize(told, sep="_")
 
 
-def as_csv(found: Sequence[Row], _: Sequence[str] = ()) -> str:
+def as_csv(rows: Sequence[Row], _: Sequence[str] = ()) -> str:
     """A line for each number, with its conditions."""
-    flat = frame(found)
+    flat = frame(rows)
     return str(escaping.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 
-def as_markdown(found: Sequence[Row], told: Sequence[str] = ()) -> str:
+def as_markdown(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
     """A table with columns for each run, and the list of conditions below it."""
     import pandas
 
-    headings, body = _wide(found)
+    headings, body = _wide(rows)
     frame = pandas.DataFrame(body, columns=list(map(escaping.markdown, headings)))
     aligned = ["left", "left", *["right"] * (len(headings) - 2)]
     table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
-    listed = "".join(f"- {escaping.markdown(line)}\n" for line in told)
+    listed = "".join(f"- {escaping.markdown(line)}\n" for line in notes)
     return f"{table}\n" + (listed and f"\n{listed}")
 
 
-def as_latex(found: Sequence[Row], told: Sequence[str] = ()) -> str:
+def as_latex(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
     """The same for booktabs, with the conditions as notes of a threeparttable."""
     import pandas
 
-    headings, body = _wide(found)
+    headings, body = _wide(rows)
     escaped = [list(map(escaping.latex, line)) for line in body]
     frame = pandas.DataFrame(escaped, columns=list(map(escaping.latex, headings)))
     form = "ll" + "r" * (len(headings) - 2)
-    listed = "".join(f"\\item {escaping.latex(line)}\n" for line in told)
+    listed = "".join(f"\\item {escaping.latex(line)}\n" for line in notes)
     return (
         "% needs \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
         "\\begin{threeparttable}\n"
@@ -132,12 +132,12 @@ class _Grid(NamedTuple):
 
 
 def _grid(
-    found: Sequence[Row], value: Callable[[Row], str], difference: Callable[[Row], str]
+    rows: Sequence[Row], value: Callable[[Row], str], difference: Callable[[Row], str]
 ) -> _Grid:
     """Rows as a table, each cell by its function; columns without a cell are left out."""
     body: dict[tuple[str, str], dict[tuple[str, bool], str]] = {}
-    runs, first = dict.fromkeys(row["run"] for row in found), ""
-    for row in found:
+    runs, first = dict.fromkeys(row["run"] for row in rows), ""
+    for row in rows:
         line = body.setdefault((row["task"], row["metric"]), {})
         line[row["run"], False] = value(row)
         if apart := row.get("difference"):
@@ -150,7 +150,7 @@ def _grid(
     return _Grid(headings, lines, first)
 
 
-def _wide(found: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def _wide(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """The headings and the rows of a table whose cells hold numbers with their intervals."""
 
     def value(row: Row) -> str:
@@ -160,7 +160,7 @@ def _wide(found: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         p = "" if apart["p"] is None else f", p {p_text(apart['p'])}"
         return f"{signed(apart['value'], 3)}{_ends(apart, signed)}{p}"
 
-    made = _grid(found, value, difference)
+    made = _grid(rows, value, difference)
     return ["task", "metric", *made.headings], [[*names, *own] for names, own in made.lines]
 
 
@@ -171,7 +171,7 @@ def _ends(value: Row, text: Callable[[float, int], str]) -> str:
     return f" [{text(value['low'], 3)}, {text(value['high'], 3)}]"
 
 
-def tables(found: Sequence[Row]) -> Iterator[Table]:
+def run_tables(rows: Sequence[Row]) -> Iterator[Table]:
     """For a terminal: intervals below the numbers, and differences from the first run's."""
 
     def value(row: Row) -> str:
@@ -181,17 +181,17 @@ def tables(found: Sequence[Row]) -> Iterator[Table]:
         p = "" if apart["p"] is None else f"\np {p_text(apart['p'])}"
         return f"{signed(apart['value'], 3)}{p}"
 
-    for benchmark in dict.fromkeys(row["benchmark"] for row in found):
-        own = [row for row in found if row["benchmark"] == benchmark]
+    for benchmark in dict.fromkeys(row["benchmark"] for row in rows):
+        own = [row for row in rows if row["benchmark"] == benchmark]
         made = _grid(own, value, difference)
         note = "below a number: its 95 % interval"
         note += f"; differences from {made.first}" if made.first else ""
         yield from by_row(benchmark, ["task", "number"], made.headings, made.lines, note)
 
 
-def as_text(found: Sequence[Row], told: Sequence[str] = ()) -> str:
+def as_text(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
     """The tables of a terminal as a file holds them, and the conditions below them."""
-    return terminal_tables.as_file([*tables(found), *told])
+    return terminal_tables.as_file([*run_tables(rows), *notes])
 
 
 FORMS: dict[str, Callable[[Sequence[Row], Sequence[str]], str]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import refusals
@@ -96,11 +96,11 @@ def of_items(name: str, items: Items) -> dict[str, str]:
     return {}
 
 
-def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str]:
+def _above_limit(name: str, failed: int, total: int, reason: str) -> dict[str, str]:
     limit = settings.may_fail()
     if failed <= limit * total:
         return {}
-    return {name: f"{told}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}
+    return {name: f"{reason}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}
 
 
 def requests_failed(name: str, items: Items) -> str:
@@ -128,10 +128,10 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
     return f"{name}: {number} of {total} replies {why} and may be cut; {room} gives them room"
 
 
-def together(*found: Mapping[str, str]) -> dict[str, str]:
+def together(*reasons: Mapping[str, str]) -> dict[str, str]:
     """Join the reasons why tasks are invalid."""
     made: dict[str, str] = {}
-    for problems in found:
+    for problems in reasons:
         for name, why in problems.items():
             made[name] = f"{made[name]}; {why}" if name in made else why
     return made
@@ -140,6 +140,6 @@ def together(*found: Mapping[str, str]) -> dict[str, str]:
 def stop(problems: Mapping[str, str]) -> None:
     """End a command with the code INVALID if there are problems, with a line for each."""
     for line in problems.values():
-        say(f"INVALID: {line}")
+        notify(f"INVALID: {line}")
     if problems:
         raise SystemExit(INVALID)

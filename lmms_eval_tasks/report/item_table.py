@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Task
-from lmms_eval_tasks.report.compare import by_item, rows_of, shown
+from lmms_eval_tasks.report.compare import by_item, headline_metrics, rows_of
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
@@ -31,7 +31,7 @@ def packed(value: object) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
-def made(
+def make_table(
     tasks: Sequence[Task],
     sides: Sequence[Side],
     media: Mapping[tuple[str, str], int],
@@ -86,7 +86,7 @@ def made(
 
 def _values(task: Task, items: Sequence[Items]) -> tuple[str, list[dict[str, float]]]:
     """The name of the task's first metric that is a mean of items, and its per-item values."""
-    for metric in shown(task):
+    for metric in headline_metrics(task):
         if any(found := [by_item(metric, own) for own in items]):
             rounded = [{name: round(value, 4) for name, value in own.items()} for own in found]
             return metric.name, rounded

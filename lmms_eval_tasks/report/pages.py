@@ -73,7 +73,7 @@ def _drawable(value: Json) -> Json:
     return visible(value) if isinstance(value, str) else value
 
 
-def named(names: Sequence[str]) -> str:
+def label_expression(names: Sequence[str]) -> str:
     """An axis' expression (`labelExpr`) whose labels are these, by the place of each."""
     return f"{json.dumps([*map(visible, names)])}[datum.value]"
 

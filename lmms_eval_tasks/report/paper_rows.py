@@ -16,7 +16,7 @@ from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
-class Own(NamedTuple):
+class OurCell(NamedTuple):
     """A number of a run in the place of a paper's figure."""
 
     cell: PrintedCell  # of the same model, or of one in the same place
@@ -40,18 +40,18 @@ class Own(NamedTuple):
         return lowest <= high and low <= highest
 
 
-class BoardRow(NamedTuple):
+class LeaderboardRow(NamedTuple):
     """A printed row, or a run's numbers in the place of one."""
 
     group: str  # title of its group, or what tells a run's lines from each other
     name: str
     cells: Sequence[PrintedCell]
     run: str = ""  # label of the side; "" of the paper's
-    own: Sequence[Own | None] = ()  # a run's
+    our_cells: Sequence[OurCell | None] = ()  # a run's
     beside: str = ""  # the published model that the run's is the same as
 
 
-class Board(NamedTuple):
+class Leaderboard(NamedTuple):
     """A table of the paper, runs below its rows."""
 
     benchmark: str
@@ -59,56 +59,60 @@ class Board(NamedTuple):
     caption: str
     heads: tuple[str, str]  # of the lines' groups, if there are any, and of their names
     columns: Sequence[tuple[str, str]] = ()  # title of a group of columns, and of a column
-    lines: Sequence[BoardRow] = ()  # none of a table that no number of ours can stand beside
+    lines: Sequence[LeaderboardRow] = ()  # none of a table that no number of ours can stand beside
     notes: Sequence[str] = ()  # the table's own, and of columns that have no number of ours
     turned: bool = False  # printed with lines as columns
 
 
-def boards(
-    benchmark: Benchmark, runs: Mapping[str, str | None], found: Sequence[Side]
-) -> list[Board]:
+def leaderboards_of(
+    benchmark: Benchmark, runs: Mapping[str, str | None], sides: Sequence[Side]
+) -> list[Leaderboard]:
     """The benchmark's tables.
 
     Args:
         runs: the model that the paper calls a run's, by the side's label; None: by its checkpoint.
         found: the sides, any of which may have none of this benchmark's tasks.
     """
-    tables = leaderboards.tables(benchmark.board())
-    return [_board(benchmark, table, runs, found) for table in tables]
+    tables = leaderboards.stored_tables(benchmark.board())
+    return [_board(benchmark, table, runs, sides) for table in tables]
 
 
 def _board(
     benchmark: Benchmark,
     table: Mapping[str, Json],
     runs: Mapping[str, str | None],
-    found: Sequence[Side],
-) -> Board:
+    sides: Sequence[Side],
+) -> Leaderboard:
     stored = benchmark.board()
     groups, titles, place = stored["groups"], stored["columns"], table.get("models")
     title = f"{benchmark.title}, {leaderboards.title(table)}"
     heads = table.get("group_title", ""), table.get("name_title", "Model")
     if isinstance(why := table.get("ours"), str):
-        return Board(benchmark.name, title, table["caption"], heads, notes=[f"Left out: {why}."])
+        return Leaderboard(
+            benchmark.name, title, table["caption"], heads, notes=[f"Left out: {why}."]
+        )
     grid = leaderboards.cells(stored, table)
     group_of = [groups[row.get("group", "")] for row in table["rows"]]
     if turned := place == "columns":
         rows = list(zip(group_of, (line[0].row for line in grid), strict=True))
-        lines = [BoardRow("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
+        lines = [LeaderboardRow("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
         columns = rows
     else:
         columns = [("", titles[name]["title"]) for name in table["columns"]]
         lines = [
-            BoardRow(group, cells[0].row, cells)
+            LeaderboardRow(group, cells[0].row, cells)
             for group, cells in zip(group_of, grid, strict=True)
         ]
     lines += [
         own
-        for side in found
+        for side in sides
         for own in _own_lines(benchmark, lines, side, runs.get(side.label), table)
     ]
     notes = [table["note"]] if table.get("note") else []
     notes += _reasons(grid, [titles[name]["title"] for name in table["columns"]])
-    return Board(benchmark.name, title, table["caption"], heads, columns, lines, notes, turned)
+    return Leaderboard(
+        benchmark.name, title, table["caption"], heads, columns, lines, notes, turned
+    )
 
 
 def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> Iterator[str]:
@@ -128,19 +132,20 @@ def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> It
 
 def _own_lines(
     benchmark: Benchmark,
-    lines: Sequence[BoardRow],
+    lines: Sequence[LeaderboardRow],
     side: Side,
     known_as: str | None,
     table: Mapping[str, Json],
-) -> Iterator[BoardRow]:
+) -> Iterator[LeaderboardRow]:
     """A run's numbers: one line for each set of places that the printed lines have."""
     groups, place = benchmark.board()["groups"], table.get("models")
-    sets: dict[tuple[OurNumber | str, ...], list[BoardRow]] = {}
+    sets: dict[tuple[OurNumber | str, ...], list[LeaderboardRow]] = {}
     for line in lines:
         sets.setdefault(tuple(cell.ours for cell in line.cells), []).append(line)
     for wanted, alike in sets.items():
         found = [
-            None if isinstance(one, str) else compare.beside(benchmark, one, side) for one in wanted
+            None if isinstance(one, str) else compare.our_cell(benchmark, one, side)
+            for one in wanted
         ]
         if not any(found):
             continue
@@ -152,24 +157,24 @@ def _own_lines(
         ]
         beside = same.cells[0].model if same else ""
         if place == "group":
-            yield BoardRow(side.label, alike[0].name, cells, side.label, own, beside)
+            yield LeaderboardRow(side.label, alike[0].name, cells, side.label, own, beside)
             continue
         kinds = {cell.kind for line in alike for cell in line.cells}
         group = groups[kinds.pop()] if len(sets) > len(kinds) == 1 else ""
         of = "" if group or len(sets) == 1 else _apart(wanted, sets)
-        yield BoardRow(group, f"{side.label}{of}", cells, side.label, own, beside)
+        yield LeaderboardRow(group, f"{side.label}{of}", cells, side.label, own, beside)
 
 
 def _own(
     benchmark: Benchmark, side: Side, cell: PrintedCell, value: Interval, *, is_same: bool
-) -> Own:
+) -> OurCell:
     tasks = benchmark.tasks_of(cell.ours.task) if isinstance(cell.ours, OurNumber) else ()
-    return Own(cell, value, is_same, tasks, side.is_valid(tasks))
+    return OurCell(cell, value, is_same, tasks, side.is_valid(tasks))
 
 
-def _apart(wanted: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:
+def _apart(numbers: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:
     """The task, or else the metric, that tells a run's line from its other lines."""
-    own = [one for one in wanted if isinstance(one, OurNumber)]
+    own = [one for one in numbers if isinstance(one, OurNumber)]
     every = [one for line in others for one in line if isinstance(one, OurNumber)]
     for field in ("task", "metric"):
         names, known = ({getattr(one, field) for one in some} for some in (own, every))
@@ -192,20 +197,24 @@ def _short(name: str) -> str:
 
 
 def called(
-    paper: Mapping[str, Json], found: Sequence[Side], given: Sequence[str]
+    paper: Mapping[str, Json], sides: Sequence[Side], names: Sequence[str]
 ) -> dict[str, str | None]:
     """The published model of each side, as the user names them in the order of the runs.
 
     Raises:
         DataError: more names than runs, or no table has one of them.
     """
-    if len(given) > len(found):
-        raise DataError(f"--as names {len(given)} models for {len(found)} runs: one for each")
+    if len(names) > len(sides):
+        raise DataError(f"--as names {len(names)} models for {len(sides)} runs: one for each")
     cells = itertools.chain(
-        *(one for table in leaderboards.tables(paper) for one in leaderboards.cells(paper, table))
+        *(
+            one
+            for table in leaderboards.stored_tables(paper)
+            for one in leaderboards.cells(paper, table)
+        )
     )
     known = list(dict.fromkeys(n for cell in cells for n in (cell.model, cell.identity) if n))
-    for one in given:
+    for one in names:
         if leaderboards.plain(one) not in map(_short, known) and one not in known:
             raise DataError(f"--as: no row of the paper is {one!r}{nearest(one, known)}")
-    return dict(itertools.zip_longest((side.label for side in found), given))
+    return dict(itertools.zip_longest((side.label for side in sides), names))

@@ -32,7 +32,7 @@ class MediaPreview(NamedTuple):
     file: str  # that can be played; "" of pictures
 
 
-def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], list[str]]:
+def find_previews(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], list[str]]:
     """The preview of each item's media, by task and id, and lines on data that are not at hand.
 
     Made once for all items that were given the same.
@@ -40,7 +40,7 @@ def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], li
     found: dict[tuple[str, str], MediaPreview] = {}
     told = []
     names = list(dict.fromkeys(name for side in sides for name in side.runs))
-    for benchmark, own in registry.chosen(names):
+    for benchmark, own in registry.benchmarks_of(names):
         try:
             found |= _of_benchmark(benchmark, own, sides)
         except TasksError as error:
@@ -151,25 +151,25 @@ def _wave(path: Path) -> list[int]:
 
 
 def listed(
-    seen: Mapping[tuple[str, str], MediaPreview],
+    previews: Mapping[tuple[str, str], MediaPreview],
 ) -> tuple[list[MediaPreview], dict[tuple[str, str], int]]:
     """The different previews, and the place of each item's among them."""
     places: dict[int, int] = {}
     different: list[MediaPreview] = []
-    for one in seen.values():
+    for one in previews.values():
         if id(one) not in places:
             places[id(one)] = len(different)
             different.append(one)
-    return different, {item: places[id(one)] for item, one in seen.items()}
+    return different, {item: places[id(one)] for item, one in previews.items()}
 
 
-def copy(seen: Iterable[MediaPreview], folder: Path) -> dict[str, str]:
+def copy(previews: Iterable[MediaPreview], folder: Path) -> dict[str, str]:
     """Put the files that can be played into a folder; their names there, by path."""
     import shutil
 
     folder.mkdir(parents=True, exist_ok=True)
     names: dict[str, str] = {}
-    for one in seen:
+    for one in previews:
         if one.file and one.file not in names:
             names[one.file] = f"{len(names):04}{Path(one.file).suffix}"
             shutil.copyfile(one.file, folder / names[one.file])

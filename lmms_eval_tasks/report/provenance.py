@@ -19,22 +19,24 @@ class _Notes(dict[str, dict[str, str]]):
     """Notes by benchmark and metric."""
 
 
-def note(benchmark: str, metric: str, told: str) -> None:
+def note(benchmark: str, metric: str, line: str) -> None:
     """Remember what a metric was computed with, or why not; the last one counts."""
-    context.current().own(_Notes).setdefault(benchmark, {})[metric] = told
+    context.current().instance_of(_Notes).setdefault(benchmark, {})[metric] = line
 
 
-def notes(benchmark: str) -> dict[str, str]:
+def implementation_notes(benchmark: str) -> dict[str, str]:
     """The notes of this run on a benchmark so far, by metric."""
-    return dict(context.current().own(_Notes).get(benchmark, {}))
+    return dict(context.current().instance_of(_Notes).get(benchmark, {}))
 
 
-def known(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:
+def value_or_condition(
+    subject: str, look: Callable[[], T], conditions: list[Condition]
+) -> T | None:
     """Return what `look` returns, or None and one more condition: files may have gone by now."""
     try:
         return look()
     except TasksError as error:
-        found.append(
-            Condition(Kind.NOTE, f"the {what} of this run cannot be told any more: {error}")
+        conditions.append(
+            Condition(Kind.NOTE, f"the {subject} of this run cannot be told any more: {error}")
         )
         return None

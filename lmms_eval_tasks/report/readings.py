@@ -35,7 +35,7 @@ class Note(NamedTuple):
     text: str  # safe to print: on one line, without control characters
 
 
-def notes(task: Task, items: Items) -> list[Note]:
+def reply_notes(task: Task, items: Items) -> list[Note]:
     """The lines on a task's replies, the heaviest first; none where nothing is odd."""
     ordered = sorted(items, key=lambda item: str(item["id"]))
     judged = judged_alike(task, ordered)
@@ -166,14 +166,14 @@ def judged_alike(task: Task, items: Items) -> Note | None:
     """
     parts: list[tuple[float, str]] = []
     judge: Mapping[str, Json] = {}
-    for ask in (one for one in task.judgements if not any(form in one for form in _OF_FORM)):
-        given = [(item.get("verdicts") or {}).get(ask) for item in items]
+    for judgement in (one for one in task.judgements if not any(form in one for form in _OF_FORM)):
+        given = [(item.get("verdicts") or {}).get(judgement) for item in items]
         scored = [one for one in given if one and one.get("score") is not None]
         if len(scored) < JUDGED or any(map(_is_recorded, scored)):
             continue
         if same := _sameness([one["score"] for one in scored]):
             judge, total = scored[0], len(scored)
-            word = _verdict(ask, same.score, is_label="right" in items[0])
+            word = _verdict(judgement, same.score, is_label="right" in items[0])
             of = f"answers in a row, of {total}" if same.is_row else f"of {total} answers"
             parts.append((same.number / total, f"({word}) to {same.number} {of}"))
     if not parts:
@@ -212,11 +212,11 @@ def _sameness(scores: Sequence[float]) -> _EqualVerdicts | None:
     return _EqualVerdicts(score, length, is_row=True) if is_news else None
 
 
-def _verdict(ask: str, score: float, *, is_label: bool) -> str:
+def _verdict(judgement: str, score: float, *, is_label: bool) -> str:
     """A verdict in words: "correct", or "factuality 5"."""
     if is_label:
         return "correct" if score else "incorrect"
-    return f"{ask} {score:g}"
+    return f"{judgement} {score:g}"
 
 
 def _spec(verdict: Mapping[str, Json]) -> str:
@@ -258,7 +258,7 @@ def _differences(task: Task, items: Items) -> Iterator[Note]:
 
 
 def _value(metric: Metric, items: Sequence[Item]) -> float | None:
-    own = metric.own(items)
+    own = metric.counted_items(items)
     try:
         value: Any = metric.compute(own) if own else None
     except (KeyError, TypeError):  # saved before the authors' rule was read

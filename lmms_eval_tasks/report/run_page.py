@@ -60,7 +60,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     Raises:
         DataError: a saved sample lacks what the page needs.
     """
-    found, told = previews.find(sides)
+    found, told = previews.find_previews(sides)
     seen, places = previews.listed(found)
     names = previews.copy(seen, media) if media else {}
     folder = Path(media).name if media and page and media.parent == page.parent else str(media)
@@ -70,7 +70,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     ]
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
-    index, chunks = item_table.made(tasks, sides, places)
+    index, chunks = item_table.make_table(tasks, sides, places)
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return filled(
         _HERE / "run_page.html",
@@ -141,7 +141,7 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
 
 def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
     """The papers' main numbers; of tasks that the papers have none of, each one's first."""
-    own = [line for line in lines if line.quantity.known]
+    own = [line for line in lines if line.quantity.published]
     named = {line.quantity.row for line in own}
     own += [
         line
@@ -155,7 +155,7 @@ def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
 
 def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split]]]:
     """A task's first headline number by each of its splits."""
-    for metric in compare.shown(task)[:1]:
+    for metric in compare.headline_metrics(task)[:1]:
         name, made = f"{task.name} {metric.name}", []
         for field, kind in task.splits.items():
             lines = compare.by_category(task, metric, field, sides)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.asking import settle
+from lmms_eval_tasks.judges.asking import run_scoring
 from lmms_eval_tasks.judges.costs import CostEstimate, plan
 from lmms_eval_tasks.judges.prices import counter
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import Criterion, JudgeRequest, JudgeRequests, Verdict
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.messages import text_of
 from lmms_eval_tasks.tables.paper_tables import by_row
@@ -31,7 +31,7 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     benchmark = registry.of(task)
     own = benchmark.tasks[task]
     docs = benchmark.docs(benchmark.load([task], videos=False), task)
-    docs = docs[: media.asked([len(docs)], limit)[0]]
+    docs = docs[: media.docs_per_task([len(docs)], limit)[0]]
     plain = counter("")
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
     found = CostEstimate(task, len(docs), tokens)
@@ -49,7 +49,7 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
 
     Empty where nothing is judged, as where the reference is withheld.
     """
-    asked: list[Ask] = []
+    asked: list[JudgeRequest] = []
     items = []
     for number, doc in enumerate(docs if task.judgements else ()):
         kept = task.log_fields(doc)
@@ -57,39 +57,41 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
         # What comes of the last verdicts, metrics of texts too, takes time and is not needed.
         last = task.judgements if task.score_jointly is None else ()
         with contextlib.suppress(_AllAsked):
-            items.append({**kept, **settle(scoring, _stand_ins(asked, last))})
+            items.append({**kept, **run_scoring(scoring, _stand_ins(asked, last))})
     for _, scoring in task.score_jointly(items) if task.score_jointly else ():
-        settle(scoring, _stand_ins(asked))
-    return [(ask.criterion, ask.fields) for ask in asked]
+        run_scoring(scoring, _stand_ins(asked))
+    return [(request.criterion, request.fields) for request in asked]
 
 
 class _AllAsked(Exception):  # noqa: N818 - no error
     """A scoring has asked all that it may ask."""
 
 
-def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
+def judge_requests(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]:
     """The requests to the judge about one reply."""
-    found: list[Ask] = []
-    settle(task.score(kept, reply), _stand_ins(found))
+    found: list[JudgeRequest] = []
+    run_scoring(task.score(log_item, reply), _stand_ins(found))
     return found
 
 
-def _stand_ins(found: list[Ask], names: Collection[str] = ()) -> Callable[[Asks], list[Verdict]]:
+def _stand_ins(
+    requests: list[JudgeRequest], names: Collection[str] = ()
+) -> Callable[[JudgeRequests], list[Verdict]]:
     """Verdicts that nobody gave, until all of these names were asked; what was asked is found."""
     left = set(names)
 
-    def answer(asked: Asks) -> list[Verdict]:
-        found.extend(asked)
-        left.difference_update(ask.name for ask in asked)
+    def answer(batch: JudgeRequests) -> list[Verdict]:
+        requests.extend(batch)
+        left.difference_update(request.name for request in batch)
         if names and not left:
             raise _AllAsked
         # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
-        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asked]
+        return [Verdict(1.0, "ok", raw=request.stand_in, expected=1.0) for request in batch]
 
     return answer
 
 
-def table(estimates: Sequence[CostEstimate], rate: float) -> list[Table]:
+def estimate_tables(estimates: Sequence[CostEstimate], rate: float) -> list[Table]:
     """The estimates with their sum, at so many calls a second."""
     from lmms_eval_tasks.judges.report import dollars, duration
 

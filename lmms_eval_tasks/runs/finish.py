@@ -8,14 +8,14 @@ from importlib import metadata
 
 from lmms_eval_tasks import __version__, context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, Task
-from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.models import model_capabilities
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report import aggregation, arrivals, invalid, provenance
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import prepare, scoring, screen
 from lmms_eval_tasks.runs.judging import JudgeUsage
-from lmms_eval_tasks.runs.scoring import Carried
+from lmms_eval_tasks.runs.scoring import ItemsCarrier
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import (
     SAMPLE_TEXT,
@@ -62,7 +62,7 @@ def annotate(
             "departures": list(judged.departures),
         }
     problems = invalid.of_judge(judged.usage, judged.labels)
-    for benchmark, names in registry.chosen(tasks):
+    for benchmark, names in registry.benchmarks_of(tasks):
         try:
             carried = {name: _carried(results, name) for name in names}
             items = {name: one.items for name, one in carried.items() if one is not None}
@@ -79,17 +79,19 @@ def annotate(
                 of_model=of_model,
             )
         except Exception:  # the answers are paid for: a mistake of ours must not lose them
-            say(f"{benchmark.name}: what is known about this run could not be added to its results")
+            notify(
+                f"{benchmark.name}: what is known about this run could not be added to its results"
+            )
             traceback.print_exc()
     section["invalid"] = problems
     mark(results)
     for line in judged.given_up:
-        say(
+        notify(
             f"gave up on the judge {line}; everything is kept: judge what is missing with "
             "lmms-eval-tasks judge LOGS (needs --log_samples), or run again"
         )
     for line in problems.values():
-        say(f"INVALID: {line}")
+        notify(f"INVALID: {line}")
 
 
 def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
@@ -99,8 +101,8 @@ def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
         if (carried := _carried(results, name)) is None:
             continue
 
-        def asker(_: Item, benchmark: Benchmark = benchmark) -> Asker:
-            return Asker(usable(lambda: prepare.judge_config(benchmark)))
+        def asker(_: Item, benchmark: Benchmark = benchmark) -> VerdictSource:
+            return VerdictSource(usable(lambda: prepare.judge_config(benchmark)))
 
         made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
         if made is carried.items:  # as in nearly all tasks
@@ -134,19 +136,23 @@ def _of_benchmark(
     invalid_ones = ((name, problems[name]) for name in names if name in problems)
     conditions = [Condition(Kind.INVALID, why, (name,)) for name, why in invalid_ones]
     conditions += [*_of_data(results), *of_model]
-    known = provenance.known("data", lambda: prepare.checked(benchmark, names), conditions)
+    known = provenance.value_or_condition(
+        "data", lambda: prepare.checked(benchmark, names), conditions
+    )
     left_out = {name: prepare.left_out(benchmark, known, name) if known else {} for name in names}
     loaded = known.loaded if known else None
     section, more = benchmark.describe(Ran(loaded, names, left_out, items))
     conditions += more
-    prompts = provenance.known("prompts", lambda: benchmark.prompts(names), conditions)
+    prompts = provenance.value_or_condition("prompts", lambda: benchmark.prompts(names), conditions)
     if prompts is not None:
         section["prompts"] = {name: one.note() for name, one in prompts.items()}
     if any("bypass,none" in results["results"].get(name, {}) for name in names):
         conditions.append(Condition(Kind.NOTE, _NOT_SCORED))
     judged = [name for name in items if benchmark.tasks[name].judgements]
     if judged:
-        judge = provenance.known("judge", lambda: prepare.describe_judge(benchmark), conditions)
+        judge = provenance.value_or_condition(
+            "judge", lambda: prepare.describe_judge(benchmark), conditions
+        )
         if judge is not None:
             section["judge"] = judge
             conditions += of_judge(judge, judged)
@@ -160,7 +166,9 @@ def _of_benchmark(
     for join in benchmark.joint_metrics:
         if join.group in numbers:
             details[join.group] = aggregation.joined_details(join, benchmark.tasks, items)
-    videos = provenance.known("videos", lambda: _videos(benchmark, loaded, items), conditions)
+    videos = provenance.value_or_condition(
+        "videos", lambda: _videos(benchmark, loaded, items), conditions
+    )
     section["videos"] = videos
     section["arrived"] = arrivals.line(items) or _not_counted()
     section["numbers"] = numbers
@@ -225,14 +233,14 @@ def _version(package: str) -> str:
 
 
 def _videos(
-    benchmark: Benchmark, found: LoadedData | None, items: Mapping[str, Items]
+    benchmark: Benchmark, loaded: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
     """Count the videos (or other clusters) that were asked about, and those that there are."""
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
         asked |= {item.get(task.cluster_field) for item in own}
-        docs = benchmark.docs(found, name) if found else ()
+        docs = benchmark.docs(loaded, name) if loaded else ()
         known |= {
             kept
             for doc in docs
@@ -250,9 +258,9 @@ def _not_counted() -> str:
     return f"reached the model: not observed, {model.name}'s class shows it nowhere"
 
 
-def _carried(results: Mapping[str, Json], task: str) -> Carried | None:
+def _carried(results: Mapping[str, Json], task: str) -> ItemsCarrier | None:
     values = results["results"].get(task, {}).values()
-    return next((one for one in values if isinstance(one, Carried) and not one.task), None)
+    return next((one for one in values if isinstance(one, ItemsCarrier) and not one.task), None)
 
 
 def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
@@ -262,9 +270,9 @@ def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
     """
     for values in (results["results"].get(name, {}) for name in names):
         for key, value in list(values.items()):
-            if isinstance(value, Carried) and not value.task:
+            if isinstance(value, ItemsCarrier) and not value.task:
                 values[key] = int(value)
-            elif isinstance(value, Carried):
+            elif isinstance(value, ItemsCarrier):
                 for one in (key, *scoring.errors_of(key)):
                     values.pop(one, None)
 

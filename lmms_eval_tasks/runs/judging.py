@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.json_files import JsonObject
 
@@ -27,7 +27,7 @@ class JudgeUsage(NamedTuple):
     departures: tuple[str, ...] = ()  # parameters that endpoints ignored or did not take, in lines
 
 
-class Judging:
+class JudgedTasks:
     """The judged tasks of one run of the host, in this process."""
 
     def __init__(self, tasks: Collection[str]) -> None:
@@ -44,9 +44,9 @@ class Judging:
         from lmms_eval_tasks import judges
         from lmms_eval_tasks.judges import run
 
-        for benchmark, _ in registry.chosen(self.names):
+        for benchmark, _ in registry.benchmarks_of(self.names):
             self._configs.append(prepare.judge_config(benchmark))
-            say(judges.announcement(self._configs[-1], prepare.judge_prompt(benchmark)))
+            notify(judges.announcement(self._configs[-1], prepare.judge_prompt(benchmark)))
         asked = any(config.endpoints for config in self._configs)
         return run.current().concurrency if asked else 0
 
@@ -87,7 +87,7 @@ def scoring(task: str, items: int) -> Iterator[None]:
     """Around the host's process_results of one item (evaluation.py); `items` as in `expect`."""
     from lmms_eval_tasks.judges import report
 
-    judging = context.current().get(Judging)
+    judging = context.current().get(JudgedTasks)
     if judging is None or task not in judging.names:
         yield
         return

@@ -19,12 +19,12 @@ def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]
     The same ones whatever the order of `answers`. An answer that occurs twice counts once. None
     returns all.
     """
-    different = {(one.task, one.doc["id"], one.text): one for one in answers if one.known}
+    different = {(one.task, one.doc["id"], one.text): one for one in answers if one.right_verdicts}
     place: Counter[tuple[float, str]] = Counter()
     by_verdict: dict[float, list[tuple[int, KnownAnswer]]] = {}
     for name in sorted(different, key=lambda name: hashlib.sha256(repr(name).encode()).digest()):
         one = different[name]
-        worth, video = next(iter(one.known.values())), str(one.doc["video"])
+        worth, video = next(iter(one.right_verdicts.values())), str(one.doc["video"])
         by_verdict.setdefault(worth, []).append((place[worth, video], one))
         place[worth, video] += 1
     columns = [sorted(by_verdict[worth], key=lambda one: one[0]) for worth in sorted(by_verdict)]
@@ -39,7 +39,7 @@ def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, 
     """
     found: dict[str, list[VerdictPair]] = {}
     for one, item in zip(answers, items, strict=True):
-        for name, known in one.known.items():
+        for name, known in one.right_verdicts.items():
             score = (item.get("verdicts") or {}).get(name, {}).get("score")
             score = 0.0 if item["status"] == NO_CLAIMS else score
             judged = None if score is None else math.ceil(score - 0.5)

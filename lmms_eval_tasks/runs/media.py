@@ -25,13 +25,13 @@ class TaskMedia(NamedTuple):
 
     task: str  # its name
     cuts: Sequence[MediaJob]  # of its docs, in their order
-    asked: int  # how many of these docs are asked
+    n_docs: int  # how many of these docs are asked
 
     def first(self, tried: Mapping[MediaKey, str]) -> Iterator[MediaJob]:
         """The cuts of its first docs that were not tried so far; one that failed does not count."""
         good = 0
         for cut in self.cuts:
-            if good >= self.asked:
+            if good >= self.n_docs:
                 return
             if cut.key not in tried:
                 yield cut
@@ -39,7 +39,7 @@ class TaskMedia(NamedTuple):
                 good += 1
 
 
-def asked(docs: Sequence[int], limit: float | None) -> list[int]:
+def docs_per_task(docs: Sequence[int], limit: float | None) -> list[int]:
     """Return how many docs of each task the host asks.
 
     Args:
@@ -52,11 +52,11 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     if limit < 1:
         limit = math.ceil(docs[0] * limit) if docs else 0
         # Of no docs at all the share is 0, which the host takes for all in the other tasks.
-        return asked(docs, limit)
+        return docs_per_task(docs, limit)
     return [int(limit)] * len(docs)
 
 
-def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[MediaKey, str]:
+def make_jobs(parts: Sequence[TaskMedia], title: str, ending: str) -> dict[MediaKey, str]:
     """Make the cuts of the parts, as many at once as there are processors.
 
     Returns:
@@ -70,7 +70,7 @@ def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[MediaKey, st
         # A cut that cannot be made makes way for the next one, which is then inside the limit.
         while new := {cut.key: cut for part in parts for cut in part.first(tried)}:
             made = pool.map(_why_not, new.values())
-            bar = tqdm(made, f"{title}: {done}", len(new), delay=PATIENCE)
+            bar = tqdm(made, f"{title}: {ending}", len(new), delay=PATIENCE)
             tried |= dict(zip(new, bar, strict=True))
     finally:
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all of them

@@ -30,12 +30,12 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Json] | None = None) -> 
     number, several = itertools.count(1), sum(part.kind == "text" for part in parts) > 1
     mark = (kwargs or {}).get("placeholder", PLACEHOLDER) if several else ""
 
-    def told(part: Part) -> str:
+    def text(part: Part) -> str:
         if part.kind != "text":
             return str(mark.replace("{n}", str(next(number))))
         return str(part.content if part.simple_content is SAME else part.simple_content)
 
-    return "".join(map(told, parts))
+    return "".join(map(text, parts))
 
 
 def visuals_of(parts: Sequence[Part]) -> list[Any]:
@@ -80,8 +80,10 @@ def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
 def _frames_of(path: str) -> list[Image]:
     wanted = settings.frames_for("", plan.FRAMES)
-    return list(clips.images(clip_specs.make(path, clip_specs.MediaSpec("uniform", wanted))))
+    return list(
+        clips.images(clip_specs.make_clip_file(path, clip_specs.MediaSpec("uniform", wanted)))
+    )
 
 
-def _made(given: Any) -> Any:
-    return given() if callable(given) else given
+def _made(value: Any) -> Any:
+    return value() if callable(value) else value

@@ -10,7 +10,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.media.sources import bad_items, missing_files, stop
 from lmms_eval_tasks.models import plan
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -34,26 +34,30 @@ class _CheckedByName(dict[str, CheckedData]):
     """The checked data of benchmarks in a run, by name."""
 
 
-def check(tasks: Sequence[str]) -> None:
+def check_tasks(tasks: Sequence[str]) -> None:
     """Can these tasks run: settings, data and videos, prompts, the judge, what a benchmark adds.
 
     Raises:
         TasksError: the first thing that is missing or wrong, with what to do.
     """
-    settings.check()
+    settings.check_settings()
     prompts.forget()
-    chosen, loaded, known = list(registry.chosen(tasks)), {}, context.current().own(_CheckedByName)
+    chosen, loaded, known = (
+        list(registry.benchmarks_of(tasks)),
+        {},
+        context.current().instance_of(_CheckedByName),
+    )
     check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
         known.pop(benchmark.name, None)
         benchmark.board()  # a file that cannot be read must not cost a run's first screen
-        loaded[benchmark.name] = load(benchmark, names)
+        loaded[benchmark.name] = load_data(benchmark, names)
         benchmark.prompts(names)
     if (model := context.current().model) is not None:
         own = [(one, loaded[one.name], name) for one, names in chosen for name in names]
-        for line in go_by_plan(model, [needs_of(*one) for one in own]).told:
-            say(line)
+        for line in go_by_plan(model, [needs_of(*one) for one in own]).lines:
+            notify(line)
     for benchmark, names in chosen:
         benchmark.check(names, loaded[benchmark.name])
         if any(benchmark.tasks[name].judgements for name in names):
@@ -61,19 +65,19 @@ def check(tasks: Sequence[str]) -> None:
         known[benchmark.name] = CheckedData(loaded[benchmark.name], names)
 
 
-def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+def check_extras(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
     """Stop before a run that lacks packages of its numbers, or of the page it is to write."""
     if settings.value(settings.REPORT):
         extras.require("report", settings.REPORT.option)
-    for benchmark, names in chosen:
+    for benchmark, names in tasks_by_benchmark:
         for name in names:
             extras.require(benchmark.tasks[name].extra, name)
 
 
-def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+def check_frames(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
     """Stop before a run whose `--frames` names a video that no task has."""
     framed = {name for name, _ in settings.value(settings.FRAMES) if name}
-    for benchmark, names in chosen if framed else ():
+    for benchmark, names in tasks_by_benchmark if framed else ():
         loaded = benchmark.load(names, videos=False)
         framed -= {str(one.get("video")) for name in names for one in benchmark.docs(loaded, name)}
     if framed:
@@ -108,7 +112,7 @@ def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaN
     )
 
 
-def load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
+def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     """The user's data; of the videos those that this run shows (`--limit`, `--offset`).
 
     Raises:
@@ -141,14 +145,14 @@ def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
     """Return the checked data; they are checked now if they were not, or not for these tasks."""
-    all_known = context.current().own(_CheckedByName)
+    all_known = context.current().instance_of(_CheckedByName)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = all_known[benchmark.name] = CheckedData(load(benchmark, names), names)
+        known = all_known[benchmark.name] = CheckedData(load_data(benchmark, names), names)
     return known
 
 
-def docs(benchmark: Benchmark, name: str) -> list[Doc]:
+def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
     """A task's docs without what cannot be shown; each says which task it is of."""
     known = checked(benchmark, [name])
     return [
@@ -158,17 +162,17 @@ def docs(benchmark: Benchmark, name: str) -> list[Doc]:
     ]
 
 
-def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> MediaJob | None:
+def _uncut(benchmark: Benchmark, checked: CheckedData, doc: Doc) -> MediaJob | None:
     """The cut of a doc, if it cannot be made."""
-    cut = benchmark.media_job(doc) if known.lost else None
-    return cut if cut is not None and cut.key in known.lost else None
+    cut = benchmark.media_job(doc) if checked.lost else None
+    return cut if cut is not None and cut.key in checked.lost else None
 
 
-def left_out(benchmark: Benchmark, known: CheckedData, name: str) -> dict[str, str]:
+def left_out(benchmark: Benchmark, checked: CheckedData, name: str) -> dict[str, str]:
     """Return what a task leaves out, by name, with the reason."""
-    uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.loaded, name))
-    lost = {cut.name: known.lost[cut.key] for cut in uncut if cut is not None}
-    return {**known.loaded.left_out(name), **lost}
+    uncut = (_uncut(benchmark, checked, doc) for doc in benchmark.docs(checked.loaded, name))
+    lost = {cut.name: checked.lost[cut.key] for cut in uncut if cut is not None}
+    return {**checked.loaded.left_out(name), **lost}
 
 
 # --- media --------------------------------------------------------------------------------------
@@ -189,16 +193,16 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         DataError: something cannot be made and the user did not allow it (`--allow-bad-items`, or
             `--allow-missing-videos` of whole videos), or nothing else is left of a task.
     """
-    for benchmark, names in registry.chosen(tasks):
+    for benchmark, names in registry.benchmarks_of(tasks):
         known = checked(benchmark, names)
         docs_of = {name: benchmark.docs(known.loaded, name) for name in names}
-        counts = media.asked([len(own) for own in docs_of.values()], limit)
+        counts = media.docs_per_task([len(own) for own in docs_of.values()], limit)
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
             cuts = [benchmark.media_job(doc) for doc in own[first:]]
             parts.append(media.TaskMedia(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.media_messages
-        known.lost = media.make(parts, benchmark.title, done)
+        known.lost = media.make_jobs(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)
         total = len({cut.name for part in parts for cut in part.cuts})
         complain = missing_files if benchmark.whole_videos else bad_items
@@ -231,13 +235,15 @@ def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
 def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
     """Judge and prompts for a run's results, as plain types; no secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
-    told = {**judges.describe(config), **benchmark.describe_judge(config)}
+    told = {**judges.describe_judge(config), **benchmark.describe_judge(config)}
     if prompt is not None:
         told["prompt"] = prompt.note()
     shown = shown_judge(config, spec)
     return {
         **told,
-        "checked": checks.record(benchmark.name, config, setup(benchmark, config), shown),
+        "checked": checks.record(
+            benchmark.name, config, judge_fingerprint(benchmark, config), shown
+        ),
     }
 
 
@@ -247,9 +253,9 @@ def shown_judge(config: JudgeConfig, spec: str | None = None) -> str:
     return named if named.endswith((".yml", ".yaml")) else config.label
 
 
-def setup(benchmark: Benchmark, config: JudgeConfig) -> str:
+def judge_fingerprint(benchmark: Benchmark, config: JudgeConfig) -> str:
     """Hash of a judge's settings and the prompt of a benchmark; "" where nothing is judged."""
-    return next((judges.setup(config, one) for one in benchmark.criteria()), "")
+    return next((judges.judge_fingerprint(config, one) for one in benchmark.criteria()), "")
 
 
 def judge_prompt(benchmark: Benchmark) -> str:

@@ -70,7 +70,7 @@ class Cost(NamedTuple):
         return f"{self.name}: {self.requests:,} requests, {tokens}, {where}{judge}{took}"
 
 
-def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
+def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
     """The commands of a benchmark's recipes with their estimates: a shell script, or a job array.
 
     Args:
@@ -110,8 +110,8 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
         yield f"# no recipe of {name}: {why}"
 
 
-def _told(recipe: RowRecipe, taken: Cost) -> list[str]:
-    return [str(taken), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
+def _told(recipe: RowRecipe, cost: Cost) -> list[str]:
+    return [str(cost), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
 
 
 def _command(recipe: RowRecipe) -> str:
@@ -120,7 +120,9 @@ def _command(recipe: RowRecipe) -> str:
     return shlex.join(["lmms_eval", "--config", str(shown), *recipe.options])
 
 
-def _headed(benchmark: str, found: Sequence[RowRecipe], each: Sequence[Cost]) -> Iterator[str]:
+def _headed(
+    benchmark: str, row_recipes: Sequence[RowRecipe], each: Sequence[Cost]
+) -> Iterator[str]:
     hours = sum(one.hours for one in each)
     yield (
         f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
@@ -133,14 +135,14 @@ def _headed(benchmark: str, found: Sequence[RowRecipe], each: Sequence[Cost]) ->
         f"{OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at {SHARE:.0%} of "
         f"{BANDWIDTH / 1e12:g} TB/s. Never measured on a GPU."
     )
-    if any(one.model.name == recipes.VLLM for one in found):
+    if any(one.model.name == recipes.VLLM for one in row_recipes):
         yield (
             f"With {recipes.VLLM}: media that stand before several questions are computed once "
             "(MAIA: 192 pairs and 24 questions a video; of 192 prompts on one clip vLLM 0.32 for "
             "CPUs cached 94.2%, and this formula says 94.2%), and a batch shares the weights: "
-            f"{', '.join(sorted({str(one.batch) for one in found}, key=int))} requests. Loading, "
-            "vision towers and the engine's own work for each request are left out, and may be "
-            "most of what it then takes."
+            f"{', '.join(sorted({str(one.batch) for one in row_recipes}, key=int))} requests. "
+            "Loading, vision towers and the engine's own work for each request are left out, and "
+            "may be most of what it then takes."
         )
 
 
@@ -200,7 +202,7 @@ def cost(recipe: RowRecipe) -> Cost:
         prompt += round(work.docs * work.text) + media
         cached += media * (1 - work.clips / work.docs) if batched and work.clips else 0
         reply += work.docs * (work.reply + facts.thinks)
-        with settings.said(recipe.settings):
+        with settings.use_options(recipe.settings):
             judged.add(_judged(task, work))
     weights = facts.billions * 1e9
     reading = BYTES / BANDWIDTH / (recipe.batch if batched else 1)
@@ -232,11 +234,11 @@ def _frames(recipe: RowRecipe) -> int:
     return int(given or media.frames_default or FRAMES)
 
 
-def _media(one: TaskWorkload, facts: ModelFacts, frames: int) -> float:
+def _media(workload: TaskWorkload, facts: ModelFacts, frames: int) -> float:
     """Tokens of a doc's media."""
-    video = one.video * facts.second or (frames * facts.frame if one.video else 0)
+    video = workload.video * facts.second or (frames * facts.frame if workload.video else 0)
     picture = facts.frame if facts.picture is None else facts.picture
-    return video + one.pictures * picture + one.sound * facts.sound
+    return video + workload.pictures * picture + workload.sound * facts.sound
 
 
 def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | None:

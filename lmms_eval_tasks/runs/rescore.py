@@ -11,9 +11,9 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
-from lmms_eval_tasks.judges.asking import Asker, given_by
+from lmms_eval_tasks.judges.asking import VerdictSource, given_by
 from lmms_eval_tasks.judges.run import ordered_map
-from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, JudgeRequest
 from lmms_eval_tasks.report import aggregation, invalid
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import finish, prepare, scoring
@@ -23,7 +23,7 @@ from lmms_eval_tasks.utils.conditions import (
     Kind,
     Record,
     concerning,
-    lines,
+    condition_lines,
     merged,
     record,
 )
@@ -45,26 +45,26 @@ class Changes(NamedTuple):
     equal: int  # numbers that are the same to the last digit
     changed: Mapping[str, tuple[Json, Json]]  # name -> saved and now; None saved of a new number
     new: int = 0  # verdicts that were asked for
-    kept: int = 0  # verdicts that were saved
+    n_kept: int = 0  # verdicts that were saved
 
     @classmethod
     def between(
-        cls, saved: Mapping[str, Json], now: Mapping[str, Json], new: int = 0, kept: int = 0
+        cls, saved: Mapping[str, Json], now: Mapping[str, Json], new: int = 0, n_kept: int = 0
     ) -> Changes | None:
         """Compare the numbers of a results file with those of today; None if none is in both."""
         shared = [n for n in now if n in saved and (saved[n], now[n]) != (None, None)]
         changed = {n: (saved[n], now[n]) for n in shared if saved[n] != now[n]}
-        return cls(len(shared) - len(changed), changed, new, kept) if shared else None
+        return cls(len(shared) - len(changed), changed, new, n_kept) if shared else None
 
     def line(self, *, judged: bool) -> str:
         """Return the line for a reader; `judged` if a judge was named."""
         changed = {n: v for n, v in self.changed.items() if judged or v[0] is not None}
-        total, kept = self.equal + len(changed), self.new + self.kept
+        total, kept = self.equal + len(changed), self.new + self.n_kept
         listed = [f"{n} {_text(a)} to {_text(b)}" for n, (a, b) in [*changed.items()][:SHOWN]]
         more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
         what = f"{', '.join(listed)}{more}"
         if judged:
-            verdicts = f"{self.new:,} verdicts new, {self.kept:,} kept; " if kept else ""
+            verdicts = f"{self.new:,} verdicts new, {self.n_kept:,} kept; " if kept else ""
             told = f"{verdicts}{len(changed)} of {total} numbers changed"
             return f"{told}: {what}" if changed else told
         told = f"{self.equal} of {total} numbers equal the saved ones"
@@ -95,7 +95,7 @@ class Rescored:
     """The numbers of a benchmark's saved runs, and what the user should know."""
 
     several: bool = False  # whether a task is there of several models
-    found: list[Numbers] = field(default_factory=list)  # tasks, then groups
+    numbers: list[Numbers] = field(default_factory=list)  # tasks, then groups
     notes: list[str] = field(default_factory=list)
     apart: dict[str, list[Side]] = field(default_factory=dict)  # group -> what could not be joined
     judged: bool = False  # whether there are any verdicts
@@ -106,26 +106,28 @@ class Rescored:
 
     def by_label(self, get: Callable[[Numbers], T | None]) -> dict[str, T]:
         """Return something of each task and group by label, without those where it is None."""
-        pairs = ((self.label(one.name, one.model), get(one)) for one in self.found)
+        pairs = ((self.label(one.name, one.model), get(one)) for one in self.numbers)
         return {label: value for label, value in pairs if value is not None}
 
-    def is_invalid(self, one: Numbers) -> bool:
+    def is_invalid(self, numbers: Numbers) -> bool:
         """Return True of a task that is invalid, and of a group of such tasks."""
-        parts = (other for other in self.found if other.model == one.model)
-        return bool(one.invalid) or any(p.invalid for p in parts if p.name in one.tasks)
+        parts = (other for other in self.numbers if other.model == numbers.model)
+        return bool(numbers.invalid) or any(p.invalid for p in parts if p.name in numbers.tasks)
 
     def add(self, conditions: Iterable[Condition]) -> None:
         """Add conditions to the records of the tasks that they concern."""
         given = list(conditions)
-        for one in (own for own in self.found if not own.tasks):
+        for one in (own for own in self.numbers if not own.tasks):
             one.conditions = record([*one.conditions, *concerning(given, [one.name])])
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """The conditions of all numbers and other notes, each line once; facts last."""
         told = list(self.notes)
-        for model in dict.fromkeys(one.model for one in self.found):
-            own = {n.name: n.conditions for n in self.found if n.model == model and not n.tasks}
-            told += [f"{model}: {one}" if self.several else one for one in lines(merged(own))]
+        for model in dict.fromkeys(one.model for one in self.numbers):
+            own = {n.name: n.conditions for n in self.numbers if n.model == model and not n.tasks}
+            told += [
+                f"{model}: {one}" if self.several else one for one in condition_lines(merged(own))
+            ]
         return list(dict.fromkeys(told))
 
 
@@ -155,7 +157,9 @@ def rescore_saved(
     if judge:
         prepare.check_judge(benchmark, judge)
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
-    asked = judges.make(prepare.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
+    asked = judges.make_judge(
+        prepare.judge_config(benchmark, judge) if judge else JudgeConfig(NONE)
+    )
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: list[Numbers] = []
 
@@ -172,7 +176,7 @@ def rescore_saved(
                 f"{done.label(run.task, run.model)}: {total} items are read otherwise than when "
                 f"saved (the first: {few})"
             )
-        done.found.append(made)
+        done.numbers.append(made)
         if take is not None:
             take(run, items)
         first, joins = items[0], any(run.task in join.tasks for join in benchmark.joint_metrics)
@@ -194,7 +198,7 @@ def rescore_saved(
         return [f"{model}: {line}" if done.several else line for line in told]
 
     last = [line for model in dict.fromkeys(run.model for run in runs) for line in of_model(model)]
-    done.found += joined
+    done.numbers += joined
     for group, found in done.apart.items():
         if len(found) > 1 and not any(one.name == group for one in joined):
             sides = "; ".join(", ".join(map(str, side)) for side in found)
@@ -223,18 +227,18 @@ def _scored(
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    keeps, made = given_by(judge), list[Asker]()
+    keeps, made = given_by(judge), list[VerdictSource]()
 
-    def asker(item: Item) -> Asker:
+    def asker(item: Item) -> VerdictSource:
         found, judged_text = given[item["id"]]
 
-        def is_kept(ask: Ask, verdict: Verdict) -> bool:
+        def is_kept(request: JudgeRequest, verdict: Verdict) -> bool:
             """A judge is asked anew about a text that is read otherwise today."""
-            text = ask.fields.get("candidate", judged_text)
+            text = request.fields.get("candidate", judged_text)
             same = judge.config.provider == NONE or not judged_text or text == judged_text
-            return same and keeps(ask, verdict)
+            return same and keeps(request, verdict)
 
-        made.append(Asker(judge, found, is_kept))
+        made.append(VerdictSource(judge, found, is_kept))
         return made[-1]
 
     def score(item: Item) -> Item:
@@ -272,17 +276,17 @@ def _numbers(
     benchmark: Benchmark,
     run: SavedRun,
     items: Items,
-    done: Rescored,
+    rescored: Rescored,
     counts: tuple[int, int],
     *,
     judged_anew: bool,
 ) -> Numbers:
     """The numbers of one run, and all that the user should know of them."""
-    task, label = benchmark.tasks[run.task], done.label(run.task, run.model)
+    task, label = benchmark.tasks[run.task], rescored.label(run.task, run.model)
     values, details = aggregation.numbers(task, items), aggregation.details(task, items)
     changes = Changes.between(run.saved or {}, values, *counts)
     given, may_fail = statuses(label, items), settings.may_fail()
-    done.judged = done.judged or bool(given)
+    rescored.judged = rescored.judged or bool(given)
     failed = invalid.of_judge(given, {row["judge"] for row in given})
     broken = {label: lost} if (lost := run.broken(may_fail)) else {}
     why = invalid.together(failed, invalid.of_items(label, items), broken).get(label, "")
@@ -305,23 +309,28 @@ def _numbers(
 
 
 def _joined(
-    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[SavedRun, Items]], done: Rescored
+    benchmark: Benchmark,
+    side: Side,
+    side_runs: Mapping[str, tuple[SavedRun, Items]],
+    rescored: Rescored,
 ) -> Iterator[Numbers]:
     """The joined numbers of runs of one side."""
     for join in benchmark.joint_metrics:
-        runs = [own[name][0] for name in join.tasks if name in own]
-        sides = {run.task: own[run.task][1] for run in runs}
+        runs = [side_runs[name][0] for name in join.tasks if name in side_runs]
+        sides = {run.task: side_runs[run.task][1] for run in runs}
         if not (values := aggregation.joined(join, sides)):
             if sides and join.host_fields:
-                done.apart.setdefault(join.group, []).append(side)
+                rescored.apart.setdefault(join.group, []).append(side)
             continue
-        model, label = runs[0].model, done.label(join.group, runs[0].model)
-        done.notes += [f"{label}: {note}" for note in join.notes(sides)]
+        model, label = runs[0].model, rescored.label(join.group, runs[0].model)
+        rescored.notes += [f"{label}: {note}" for note in join.notes(sides)]
         if join.count_name:
             names = " and ".join(run.file.name for run in runs)
-            done.notes.append(f"{label}: {values[join.count_name]} questions joined from {names}")
+            rescored.notes.append(
+                f"{label}: {values[join.count_name]} questions joined from {names}"
+            )
             if model is None:
-                done.notes.append("no results files, so the models could not be compared")
+                rescored.notes.append("no results files, so the models could not be compared")
         details = aggregation.joined_details(join, benchmark.tasks, sides)
         changes = Changes.between(runs[0].saved_groups.get(join.group) or {}, values)
         yield Numbers(join.group, model, values, details, changes, [run.task for run in runs])

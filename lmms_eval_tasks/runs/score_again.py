@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import judges, registry
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.runs import finish, prepare, scoring, screen
 from lmms_eval_tasks.runs.rescore import Numbers, Rescored, rescore_saved
@@ -53,7 +53,7 @@ def score_again(
         TasksError: a judge that cannot be used, or no folder to write to.
         SystemExit: code 3 if more verdicts failed than the user allows.
     """
-    from lmms_eval_tasks.judges.report import departures, lines
+    from lmms_eval_tasks.judges.report import departures, usage_lines
     from lmms_eval_tasks.judges.verdict import NONE
 
     if output is not None:
@@ -61,7 +61,7 @@ def score_again(
     if judge == NONE:  # what was paid for stands
         judge = None
     for name, own in saved if judge else ():  # all of them before one of them is asked
-        benchmark = registry.load(name)
+        benchmark = registry.load_benchmark(name)
         if any(benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks):
             prepare.check_judge(benchmark, judge)
     if save is not None:
@@ -70,10 +70,10 @@ def score_again(
     written: JsonObject = {}
     problems: dict[str, str] = {}
     for name, own in saved:
-        benchmark = registry.load(name)
+        benchmark = registry.load_benchmark(name)
         if judge:
             config = prepare.judge_config(benchmark, judge)
-            say(judges.announcement(config, prepare.judge_prompt(benchmark)))
+            notify(judges.announcement(config, prepare.judge_prompt(benchmark)))
         take = functools.partial(folder.add, benchmark) if folder else None
         done = rescore_saved(benchmark, own, judge, take=take)
         run.progress.close()
@@ -86,28 +86,28 @@ def score_again(
         broken = by_label(lambda one: one.invalid or None)
         problems |= broken
         values, details = by_label(lambda one: one.values), by_label(lambda one: one.details)
-        bad = {done.label(one.name, one.model) for one in done.found if done.is_invalid(one)}
-        rows = screen.rows(values, bad, details)
-        show(table_console(), screen.chosen(benchmark, rows))
+        bad = {done.label(one.name, one.model) for one in done.numbers if done.is_invalid(one)}
+        rows = screen.table_rows(values, bad, details)
+        show(table_console(), screen.chosen_tables(benchmark, rows))
         changes = by_label(lambda one: one.changes and one.changes.line(judged=judge is not None))
-        print("\n".join([*done.told(), *(f"{label}: {line}" for label, line in changes.items())]))
+        print("\n".join([*done.lines(), *(f"{label}: {line}" for label, line in changes.items())]))
         if folder is not None:
             folder.finish(benchmark, own, done, described)
         written[name] = {
             "numbers": values,
             "details": details,
-            "notes": done.told(),
+            "notes": done.lines(),
             "conditions": by_label(lambda one: None if one.tasks else as_dicts(one.conditions)),
             "read_otherwise": by_label(lambda one: one.read_otherwise or None),
             "invalid": broken,
-            "judge": judges.describe(config) if judge else None,
+            "judge": judges.describe_judge(config) if judge else None,
         }
     usage = [row for row in run.ledger.rows() if row.judge != NONE]
     if output is not None:
         write_json(output, {**written, "usage": [asdict(row) for row in usage]})
     if save is not None:
         print(f"{save}: the run with its verdicts, to be read like any other")
-    for line in [*lines(usage, run.prices.origin), *run.stopped()]:
+    for line in [*usage_lines(usage, run.prices.origin), *run.stopped()]:
         print(line)
     invalid.stop(problems)
 
@@ -136,7 +136,10 @@ class _Folder:
         place.mkdir(parents=True, exist_ok=True)
         own = {item["id"]: item for item in items}
         lines = (
-            {**sample, **scoring.spread(task, benchmark.joint_metrics, own[sample[CARRIER]["id"]])}
+            {
+                **sample,
+                **scoring.to_host_rows(task, benchmark.joint_metrics, own[sample[CARRIER]["id"]]),
+            }
             for sample in run.samples
         )
         write_lines(place / run.file.name, lines)
@@ -145,7 +148,7 @@ class _Folder:
         self,
         benchmark: Benchmark,
         runs: Sequence[saved_files.SavedRun],
-        done: Rescored,
+        rescored: Rescored,
         judge: Mapping[str, Json],
     ) -> None:
         """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
@@ -153,9 +156,11 @@ class _Folder:
         for run in (one for one in runs if one.results):
             file = self._places[run.file] / run.results_file.name
             results = self._results.setdefault(file, copy.deepcopy(run.results))
-            _renew(results, benchmark, run, done, judge)
+            _renew(results, benchmark, run, rescored, judge)
             own = records.setdefault(file, {})
-            own[run.task] = next((one.conditions for one in done.found if _is_of(one, run)), ())
+            own[run.task] = next(
+                (one.conditions for one in rescored.numbers if _is_of(one, run)), ()
+            )
             stored = results["lmms_eval_tasks"][benchmark.name]
             stored.pop("warnings", None)  # of an earlier version
             stored["conditions"] = as_dicts(merged(own))
@@ -163,20 +168,20 @@ class _Folder:
             write_json(file, results)
 
 
-def _is_of(one: Numbers, run: saved_files.SavedRun) -> bool:
+def _is_of(numbers: Numbers, run: saved_files.SavedRun) -> bool:
     """Return True for a run's own numbers, and those of the groups that its task is joined in."""
-    return one.model == run.model and run.task in (one.name, *one.tasks)
+    return numbers.model == run.model and run.task in (numbers.name, *numbers.tasks)
 
 
 def _renew(
     results: JsonObject,
     benchmark: Benchmark,
     run: saved_files.SavedRun,
-    done: Rescored,
+    rescored: Rescored,
     judge: Mapping[str, Json],
 ) -> None:
     """One task in a results file: its numbers, those of its groups, and what they rest on."""
-    own = [one for one in done.found if _is_of(one, run)]
+    own = [one for one in rescored.numbers if _is_of(one, run)]
     ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(benchmark.name, {})
     if judge:
@@ -214,7 +219,9 @@ def _shown_judge(saved: Saved, spec: str) -> str:
     """The name of the OpenAI-compatible judge that a batch is for, without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
-    config = prepare.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet
+    config = prepare.judge_config(
+        registry.load_benchmark(saved[0][0]), spec, os.environ
+    )  # no run yet
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
@@ -242,7 +249,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
             )
             with run.use(made):
                 for name, own in saved:
-                    rescore_saved(registry.load(name), own, spec)
+                    rescore_saved(registry.load_benchmark(name), own, spec)
         if not writer.count:
             print("every verdict is there already: nothing to put into a batch")
             return
@@ -257,7 +264,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         f"--judge {shown} --batch-results RESULTS.jsonl"
     )
     if len(writer.models) > 1:
-        say("OpenAI takes one model in a batch: split the file by `body.model`")
+        notify("OpenAI takes one model in a batch: split the file by `body.model`")
 
 
 def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, JointMetric, Metric, Task
-from lmms_eval_tasks.judges.asking import Answer, settle
+from lmms_eval_tasks.judges.asking import GetVerdicts, run_scoring
 from lmms_eval_tasks.judges.run import ordered_map
-from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.judges.verdict import ScoringSteps
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
@@ -19,36 +19,36 @@ from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
-def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
+def scored(task: Task, log_item: Item, reply: str, answer: GetVerdicts) -> JsonObject:
     """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
     try:
-        made = settle(task.score(kept, reply), answer)
+        made = run_scoring(task.score(log_item, reply), answer)
     except Exception:
-        say(f"scoring {kept['id']} failed; kept as status error")
+        notify(f"scoring {log_item['id']} failed; kept as status error")
         traceback.print_exc()
         made = {**task.failed_item, "status": "error"}
     if task.judgements and reply_text.reply_status(reply) == "refused":
         made["refused"] = True  # judged like any answer; the numbers are given without it too
-    return {**kept, **made, "reply": reply}
+    return {**log_item, **made, "reply": reply}
 
 
-def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
+def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdicts]) -> Items:
     """Items with what is scored of several at once (`Task.score_jointly`), in their order."""
     if task.score_jointly is None:
         return items
-    wanted: list[tuple[str, Scoring[Mapping[str, object]]]] = []
+    wanted: list[tuple[str, ScoringSteps[Mapping[str, object]]]] = []
     with aggregate.never_raises(task.name):
         wanted = list(task.score_jointly(items))
     if not wanted:
         return items
     found = {item["id"]: item for item in items}
 
-    def scored_one(one: tuple[str, Scoring[Mapping[str, object]]]) -> Item:
-        name, scoring = one
+    def scored_one(named_scoring: tuple[str, ScoringSteps[Mapping[str, object]]]) -> Item:
+        name, scoring = named_scoring
         item = found[name]
         made: JsonObject = {"status": "error"}
         with aggregate.never_raises(name):
-            made = settle(scoring, asker(item))
+            made = run_scoring(scoring, asker(item))
             made = {**made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
         return {**item, **made}
 
@@ -65,7 +65,7 @@ def errors_of(key: str) -> list[str]:
     return [f"{metric}_stderr{kind},{of}" for kind in ("", "_clt", "_clustered")]
 
 
-class Carried(float):
+class ItemsCarrier(float):
     """A number on its way through the host that carries a task's items.
 
     The host aggregates each metric alone and in no fixed order (docs/design.md). What is computed
@@ -75,20 +75,20 @@ class Carried(float):
     items: Items  # of the task
     task: str  # whose side of a joined number it is, which is nan in the task's own row; "" else
 
-    def __new__(cls, value: float, items: Items, task: str = "") -> Carried:
+    def __new__(cls, value: float, items: Items, task: str = "") -> ItemsCarrier:
         """Make one."""
         self = super().__new__(cls, value)
         self.items, self.task = items, task
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Carried, (float(self), self.items, self.task))
+        return (ItemsCarrier, (float(self), self.items, self.task))
 
-    def __deepcopy__(self, _memo: object) -> Carried:
+    def __deepcopy__(self, _memo: object) -> ItemsCarrier:
         return self
 
 
-def spread(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
+def to_host_rows(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
 
     The key `score` brings the host's standard errors: only under plain means, and absent, not None,
@@ -129,11 +129,11 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
     def whole(metric: Metric) -> Callable[[Items], Json]:
         return lambda items: metric.compute(aggregate.as_counted(items))
 
-    def failed(items: Items) -> Carried:
-        return Carried(aggregation.count_failed(items), items)
+    def failed(items: Items) -> ItemsCarrier:
+        return ItemsCarrier(aggregation.count_failed(items), items)
 
-    def side(items: Items) -> Carried:
-        return Carried(math.nan, items, task.name)
+    def side(items: Items) -> ItemsCarrier:
+        return ItemsCarrier(math.nan, items, task.name)
 
     shown = [one for one in task.metrics if one.host_fields is not None]
     rows = [
@@ -158,7 +158,7 @@ def group_number(join: JointMetric, name: str) -> Callable[..., Json]:
     def of_group(
         values: Sequence[object], _sizes: object = None, _weight_by_size: object = None
     ) -> Json:
-        sides = {value.task: value.items for value in values if isinstance(value, Carried)}
+        sides = {value.task: value.items for value in values if isinstance(value, ItemsCarrier)}
         return aggregation.joined(join, sides).get(name)
 
     return aggregate.never_raises(f"{join.group} {name}")(of_group)

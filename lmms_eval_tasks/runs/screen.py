@@ -42,7 +42,7 @@ def first(results: Mapping[str, Json], console: Console, files: Sequence[Path] =
     """Print the first screen of the host's results."""
     section = results["lmms_eval_tasks"]
     for name in (one for one in registry.NAMES if one in section):
-        show(console, [*_of_benchmark(registry.load(name), results), ""])
+        show(console, [*_of_benchmark(registry.load_benchmark(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
     shown = [] if with_tables else report.of_results(results, by_task=False)
     shown += filter(None, [str(Throughput(**section.get("answered", {})))])
@@ -58,7 +58,7 @@ def full(results: Mapping[str, Json], console: Console, *, every: bool) -> None:
     """Print the papers' tables; `every` one of them, or the headlines."""
     for name in registry.NAMES:
         if name in results["lmms_eval_tasks"]:
-            show(console, tables(registry.load(name), results, every=every))
+            show(console, paper_tables(registry.load_benchmark(name), results, every=every))
     for line in report.of_results(results):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -170,20 +170,20 @@ def _numbers(rows: Iterable[Sequence[str]]) -> Table:
 # --- the tables in full ---------------------------------------------------------------------------
 
 
-def tables(
+def paper_tables(
     benchmark: Benchmark, results: Mapping[str, Json], *, every: bool
 ) -> list[RenderableType]:
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
-    made = rows(numbers, invalid_names(results), section["details"])
-    shown = chosen(benchmark, made, every=every)
+    made = table_rows(numbers, invalid_names(results), section["details"])
+    shown = chosen_tables(benchmark, made, every=every)
     conditions = from_dicts(section["conditions"])
     shown += [f"{benchmark.title}: {one.text}" for one in conditions if not one.is_limit]
     return [*shown, *(f"Note: {line}" for line in limits(conditions))]
 
 
-def rows(
+def table_rows(
     numbers: Mapping[str, Mapping[str, Json]],
     bad: Collection[str],
     details: Mapping[str, Mapping[str, Json]],
@@ -201,7 +201,7 @@ def rows(
     return made
 
 
-def chosen(
+def chosen_tables(
     benchmark: Benchmark, rows: Sequence[TableRow], *, every: bool | None = None
 ) -> list[RenderableType]:
     """Every table of a paper, or its headline; as the user's setting says unless told."""
@@ -217,6 +217,6 @@ def invalid_names(results: Mapping[str, Json]) -> set[str]:
     """Tasks of the host's results that are invalid, and the groups they are part of."""
     tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
     groups = dict(results.get("group_subtasks", {}))
-    for benchmark, _ in registry.chosen(tasks):
+    for benchmark, _ in registry.benchmarks_of(tasks):
         groups |= {join.group: join.tasks for join in benchmark.joint_metrics}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}

@@ -21,7 +21,7 @@ from types import ModuleType
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 from lmms_eval_tasks.utils.media import second_code
@@ -31,7 +31,7 @@ VERSION = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
 
-def build(root: Path) -> Path:
+def build_sample(root: Path) -> Path:
     """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
 
     A benchmark whose extra (extras.py) is not installed is left out; its own data say so.
@@ -74,11 +74,11 @@ def build(root: Path) -> Path:
 def _put(folder: Path) -> None:
     """Make a benchmark's sample; somebody's that cannot be made costs nothing else."""
     try:
-        put_folder(folder, functools.partial(write, folder.name))
+        put_folder(folder, functools.partial(write_sample, folder.name))
     except registry.ERRORS as error:
         if registry.is_ours(folder.name):
             raise
-        say(f"the sample of {folder.name} cannot be made ({error!r})")
+        notify(f"the sample of {folder.name} cannot be made ({error!r})")
 
 
 def ready() -> None:
@@ -87,7 +87,7 @@ def ready() -> None:
     Whoever begins work on the user's data calls it: a run, a command.
     """
     if settings.is_sample():
-        build(settings.data_root())
+        build_sample(settings.data_root())
 
 
 def names() -> list[str]:
@@ -115,10 +115,10 @@ def version(name: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def write(name: str, folder: Path) -> None:
+def write_sample(name: str, folder: Path) -> None:
     """Write a benchmark's sample into an existing empty folder, its videos side by side."""
     made = module(name)
-    videos, files = made.videos(), made.files()
+    videos, files = made.sample_videos(), made.sample_files()
     for file in (*videos, *files):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
     # Threads: encoders let go of Python's lock.

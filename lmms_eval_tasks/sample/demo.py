@@ -28,7 +28,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.models.fake_replies import Chance, Played
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import messages, prepare
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
@@ -82,12 +82,12 @@ def run(out: Path, console: Console) -> bool:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     started = time.monotonic()
-    settings.say({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
+    settings.set_options({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     there = [name for name in registry.NAMES if not extras.missing(name)]
     for name in {*registry.NAMES} - {*there}:
-        say(f"{name} is left out: pip install 'lmms-eval-tasks[{name}]'")
+        notify(f"{name} is left out: pip install 'lmms-eval-tasks[{name}]'")
     played = {name: sample.module(name).PLAYED for name in there}
     lines = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
     with (
@@ -95,9 +95,9 @@ def run(out: Path, console: Console) -> bool:
         ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool,
     ):
 
-        def stage(name: str, work: Callable[..., T], *given: object) -> T:
+        def stage(name: str, work: Callable[..., T], *args: object) -> T:
             line = progress.add_task(name, total=1)
-            made = work(*given)
+            made = work(*args)
             progress.update(line, completed=1)
             return made
 
@@ -105,7 +105,7 @@ def run(out: Path, console: Console) -> bool:
         build = [sys.executable, "-c", _BUILD, str(out / CHECKPOINT)]
         log = out / "checkpoint.log"
         tiny = pool.submit(stage, "tiny random checkpoint", lambda: _process(build, log))
-        root = stage("packaged sample", sample.build, settings.data_root())
+        root = stage("packaged sample", sample.build_sample, settings.data_root())
         known = [task for one in played.values() for task in one.oracle]
         stage("key of all requests", write_key, out / "key.json", known)
         texts = (file.read_text(encoding="utf-8") for file in sorted(root.glob("*/replay.jsonl")))
@@ -153,7 +153,7 @@ def write_report(out: Path) -> Path:
     """The page of the runs in `out`, the oracle's first."""
     from lmms_eval_tasks.report import compared_runs, run_page
 
-    found = compared_runs.read([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
+    found = compared_runs.read_sides([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
     page = out / "report.html"
     page.write_text(run_page.html(found), encoding="utf-8")
     return page
@@ -172,12 +172,12 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     found = {}
     for name in names:
         benchmark = registry.of(name)
-        for doc in prepare.docs(benchmark, name) if name in benchmark.tasks else ():
-            known, parts = fake_replies.known(doc), benchmark.tasks[name].prompt(doc)
+        for doc in prepare.usable_docs(benchmark, name) if name in benchmark.tasks else ():
+            known, parts = fake_replies.known_replies(doc), benchmark.tasks[name].prompt(doc)
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
             for asked in (chat, simple):
-                found[fake_replies.fingerprint(asked)] = [known.right, *known.drawn]
+                found[fake_replies.fingerprint(asked)] = [known.right, *known.random_replies]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     return path
 
@@ -228,7 +228,9 @@ def checked(
             files = [
                 file for task in chance.tasks for file in coin.rglob(f"*_samples_{task}.jsonl")
             ]
-            items = [sample["failed"] for file in files for sample in saved.read(file).samples]
+            items = [
+                sample["failed"] for file in files for sample in saved.read_saved_run(file).samples
+            ]
             yield coin_check(name, chance, items)
     for task, decided in sample.module("maverix").DECIDED.items():
         n = results[WITNESS]["n-samples"][task]["effective"]
@@ -252,7 +254,7 @@ def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -
     values, expected = list(map(chance.value, items)), list(map(chance.expected, items))
     off = [value - mean for value, mean in zip(values, expected, strict=True)]
     good = abs(fmean(off)) <= STANDARD_ERRORS * stdev(off) / math.sqrt(len(off))
-    text = f"{chance.what} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
+    text = f"{chance.label} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
     return ExpectedNumber(COIN, name, text, good)
 
 
@@ -295,7 +297,7 @@ def screen(
         values = (f"{numbers[model][task][metric]:.3f}" for model in (ORACLE, COIN))
         own = [check.good for check in checks if (check.model, check.benchmark) == (ORACLE, name)]
         tick = f"{_mark(all(own))} {sum(own)} of {len(own)} as expected"
-        found.add_row(registry.load(name).title, f"{task} {metric}", *values, tick)
+        found.add_row(registry.load_benchmark(name).title, f"{task} {metric}", *values, tick)
     yield found
     yield ""
     for check in checks:

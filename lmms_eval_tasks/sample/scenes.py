@@ -44,7 +44,7 @@ class Actor:
     # goes straight and evenly between two of them.
     path: Sequence[Sequence[float]]
     half: float | tuple[float, float] = 14  # its width and height
-    shown: tuple[float, float] = (0.0, math.inf)  # from when until when it is seen
+    visible: tuple[float, float] = (0.0, math.inf)  # from when until when it is seen
     glad: tuple[float, float] = (0.0, 0.0)  # while a face smiles; else its mouth turns down
     falls: tuple[float, int] = (0.0, 0)  # when it tips over its far foot: -1 left, 1 right, 0 never
     beside: Point = (0.0, 0.0)  # how far from its path, of a part of what moves along it
@@ -63,7 +63,7 @@ class Actor:
 
     def draw(self, canvas: Canvas, second: float) -> None:
         """Draw it as it is at a second."""
-        if not self.shown[0] <= second < self.shown[1]:
+        if not self.visible[0] <= second < self.visible[1]:
             return
         (x, y), fill = self.at(second), colour(self.colour)
         wide, high = self.half if isinstance(self.half, Sequence) else (self.half, self.half)
@@ -86,19 +86,19 @@ class Actor:
             canvas.line([corners[0], (x, mouth + bend), corners[1]], 4, black)
 
 
-def colour(told: str | Iterable[int]) -> Colour:
+def colour(name: str | Iterable[int]) -> Colour:
     """Return the colour of a name, or of three numbers."""
-    red, green, blue = PALETTE[told] if isinstance(told, str) else told
+    red, green, blue = PALETTE[name] if isinstance(name, str) else name
     return red, green, blue
 
 
-def actor(told: Mapping[str, Json]) -> Actor:
+def actor(entry: Mapping[str, Json]) -> Actor:
     """Make an actor of an entry of a file; a `path` of two numbers is a place."""
-    path = told["path"]
-    return Actor(**{**told, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
+    path = entry["path"]
+    return Actor(**{**entry, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
 
 
-def frames(
+def draw_frames(
     actors: Sequence[Actor], size: tuple[int, int], ground: Colour, fps: int, seconds: float
 ) -> Iterator[NDArray[np.uint8]]:
     """Every frame in order, (height, width, 3); frame i is at i / fps seconds."""
@@ -121,11 +121,11 @@ def clip(
 ) -> Clip:
     """A video of a scene; no tones make one without a sound track."""
     sound = functools.partial(soundtrack, tones, seconds, rate) if tones else None
-    shown = functools.partial(frames, actors, size, ground, fps, seconds)
+    shown = functools.partial(draw_frames, actors, size, ground, fps, seconds)
     return Clip(shown, fps, sound, rate, X264, AAC)
 
 
-def load(beside: str, name: str) -> Json:
+def load_scenes(beside: str, name: str) -> Json:
     """The content of a YAML file beside a module (`__file__`).
 
     Its name ends in _yaml: a .yaml the host would read as a task.
@@ -144,7 +144,7 @@ def both(text: str) -> tuple[str, str]:
     return _ALTERNATIVES.sub(r"\1", text), _ALTERNATIVES.sub(r"\2", text)
 
 
-def chosen(texts: Sequence[str]) -> tuple[list[str], str]:
+def true_and_false(texts: Sequence[str]) -> tuple[list[str], str]:
     """Texts of which exactly one has a `[true|false]`: all in their true reading; the false one."""
     (place,) = (n for n, text in enumerate(texts) if _ALTERNATIVES.search(text))
     true, false = both(texts[place])

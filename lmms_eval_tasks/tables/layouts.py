@@ -37,7 +37,7 @@ COUNT = "amount"  # the unit of counts, which have no decimals
 CHANGES = ("points", "rating_change", "clipscore_change")  # units of numbers with a sign
 
 
-def tables(board: Spec, rows: Sequence[TableRow]) -> list[Table]:
+def draw_tables(board: Spec, rows: Sequence[TableRow]) -> list[Table]:
     """Draw a board's layouts; lines and tables without a number are left out.
 
     Args:
@@ -80,10 +80,10 @@ def _drawn(board: Spec, layout: Spec, rows: Rows) -> list[Table]:
     return by_column(layout["title"], ["\n".join(own) for own, _ in body], blocks, "\n".join(notes))
 
 
-def _marks(text: str, known: Iterable[str]) -> str:
+def _marks(text: str, marks: Iterable[str]) -> str:
     """The marks at the end of a name or of a cell's number."""
     plain = text.partition("\n")[0]
-    return plain[len(plain.rstrip("".join(known))) :]
+    return plain[len(plain.rstrip("".join(marks))) :]
 
 
 # --- columns, lines and cells ---------------------------------------------------------------------
@@ -99,9 +99,9 @@ def columns_of(board: Spec, layout: Spec) -> list[JsonObject]:
     return made
 
 
-def _expanded(board: Spec, given: Iterable[Json]) -> Iterator[JsonObject]:
+def _expanded(board: Spec, entries: Iterable[Json]) -> Iterator[JsonObject]:
     """The fields of each column or line of a list, in which one entry may stand for several."""
-    for one in given:
+    for one in entries:
         if isinstance(one, list):  # of lists: every combination
             lists = [[axis] if isinstance(axis, str) else axis for axis in one]
             for parts in product(*(list(_expanded(board, axis)) for axis in lists)):
@@ -120,13 +120,13 @@ def _expanded(board: Spec, given: Iterable[Json]) -> Iterator[JsonObject]:
             }
 
 
-def _rows_of(board: Spec, one: Spec) -> Iterator[JsonObject]:
+def _rows_of(board: Spec, part: Spec) -> Iterator[JsonObject]:
     """The rows of a paper's table that are parts of the items: in blocks, or those of one group."""
-    (table,) = (each for each in board["tables"] if each["number"] == one["rows_of"])
+    (table,) = (each for each in board["tables"] if each["number"] == part["rows_of"])
     for row in table["rows"]:
-        if "ours" in row and one.get("group", row["group"]) == row["group"]:
-            block = {} if "group" in one else {"block": board["groups"][row["group"]]}
-            yield {"heading": row["name"], **block, **row["ours"], **one}
+        if "ours" in row and part.get("group", row["group"]) == row["group"]:
+            block = {} if "group" in part else {"block": board["groups"][row["group"]]}
+            yield {"heading": row["name"], **block, **row["ours"], **part}
 
 
 def lines_of(board: Spec, layout: Spec, keys: Iterable[tuple[str, str]]) -> Iterator[JsonObject]:
@@ -184,22 +184,22 @@ def _line(
     return names, texts, known
 
 
-def _value(own: Sequence[TableRow], metric: str) -> float | None:
+def _value(cell_rows: Sequence[TableRow], metric: str) -> float | None:
     """The number of a cell's rows; their sum, if several have one."""
-    found = [known for row in own if (known := number(row.values.get(metric))) is not None]
+    found = [known for row in cell_rows if (known := number(row.values.get(metric))) is not None]
     return found[0] if len(found) == 1 else sum(found) if found else None
 
 
-def _text(cell: Spec, own: Sequence[TableRow], rows: Rows) -> str:
+def _text(cell: Spec, cell_rows: Sequence[TableRow], rows: Rows) -> str:
     """A cell's number as text, with its marks."""
     metric, unit = metric_of(cell), cell.get("unit", "")
-    value, is_invalid = _value(own, metric), any(row.invalid for row in own)
+    value, is_invalid = _value(cell_rows, metric), any(row.invalid for row in cell_rows)
     if value is None:
         return NONE
     decimals = int(cell.get("decimals", 0 if unit == COUNT else 2))
     base = rows.get((cell["given"], cell.get("minus", "").format_map(cell)))
     # What is INVALID is not compared with what is not.
-    is_apart = base is not None and base not in own and base.invalid == is_invalid
+    is_apart = base is not None and base not in cell_rows and base.invalid == is_invalid
     if base is not None and is_apart:
         if (before := number(base.values.get(metric))) is None:
             return NONE
@@ -207,6 +207,6 @@ def _text(cell: Spec, own: Sequence[TableRow], rows: Rows) -> str:
     value = 100 * value if unit in leaderboards.SCALES else value
     text = (signed if is_apart or unit in CHANGES else fixed)(value, decimals)
     if spread := cell.get("spread"):
-        variance = _value(own, spread.format_map(cell))
+        variance = _value(cell_rows, spread.format_map(cell))
         text = text if variance is None else marked(text, f"±{fixed(variance, decimals)}")
     return doubted(text, is_invalid and cell.get("doubt") == "cells")

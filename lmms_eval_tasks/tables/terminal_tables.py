@@ -17,11 +17,11 @@ _PLAIN: Any = {"highlight": False, "markup": False, "emoji": False}
 NAME_WIDTH = 34  # columns that a column of names takes at most
 
 
-def show(console: Console, made: Iterable[RenderableType]) -> None:
+def show(console: Console, renderables: Iterable[RenderableType]) -> None:
     """Print tables and lines; a wide table in several parts, each with its names."""
     from rich.table import Table
 
-    for one in made:
+    for one in renderables:
         if not isinstance(one, Table):
             console.print(_shown(one), **_PLAIN)
             continue
@@ -33,12 +33,12 @@ def show(console: Console, made: Iterable[RenderableType]) -> None:
             console.print(_shown(one.caption), style="table.caption", **_PLAIN)
 
 
-def as_file(made: Iterable[RenderableType]) -> str:
+def as_file(renderables: Iterable[RenderableType]) -> str:
     """Tables and lines as the text of a file, of any width."""
     from rich.console import Console
 
     stream = io.StringIO()
-    show(Console(file=stream, width=UNSEEN), made)
+    show(Console(file=stream, width=UNSEEN), renderables)
     return stream.getvalue()
 
 

@@ -36,11 +36,11 @@ def look(*tasks: str) -> data.Checked:
 
 
 def docs(task: str) -> list[Any]:
-    return prepare.docs(BENCHMARK, task)
+    return prepare.usable_docs(BENCHMARK, task)
 
 
 def ran(*names: str) -> dict[str, Any]:
-    prepare.check(names)
+    prepare.check_tasks(names)
     return annotated("cvrr_es", *names)
 
 
@@ -145,7 +145,7 @@ def test_docs_of_questions(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "reference": "A planted cat sleeps.",
         "references": ["A planted cat sleeps."],
         "lure": "Nobody planted is there.",
-        "data": release.read(settings.required_folder("cvrr_es", "CVRR-ES", "")).digest,
+        "data": release.read_release(settings.required_folder("cvrr_es", "CVRR-ES", "")).digest,
         "task": ANSWER,
     }
     second = docs(OTHER)

@@ -41,7 +41,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The tiny checkpoints that stand for the released ones, by these."""
     checkpoints.add()
     root = tmp_path_factory.mktemp("checkpoints")
-    made = {name: tiny.build(kind, root / kind) for name, kind in TINY.items()}
+    made = {name: tiny.build_checkpoint(kind, root / kind) for name, kind in TINY.items()}
     config = made["Qwen/Qwen2.5-VL-7B-Instruct"] / "config.json"
     told = json.loads(config.read_text())
     told["text_config"]["max_position_embeddings"] = 128000  # as the released one's

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval_tasks.haven.sample import CHECK_BITS, COLUMNS, ROWS, TOP_EDGE, WIDTHS, check
+from lmms_eval_tasks.haven.sample import CHECK_BITS, COLUMNS, ROWS, TOP_EDGE, WIDTHS, check_sum
 from lmms_eval_tasks.utils.media.second_code import part
 
 _SURE = 60  # how far from half of full scale a cell's mean must be
@@ -29,7 +29,7 @@ def read(picture: Any) -> tuple[int, ...] | None:
             return None
         found = found << 1 | (mean > 127.5)
     value = found >> CHECK_BITS
-    if found & (1 << CHECK_BITS) - 1 != check(value):
+    if found & (1 << CHECK_BITS) - 1 != check_sum(value):
         return None
     fields = []
     for width in reversed(WIDTHS):

@@ -91,7 +91,7 @@ def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, delivery.Delivered
     with counting.counted(), delivery.watching(asked) as watch:
         for body in bodies:
             client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
-    return watch.seen
+    return watch.delivered
 
 
 def test_the_beginnings_of_pictures_are_enough() -> None:
@@ -129,7 +129,7 @@ WIDE, HIGH = coded(420, 252), coded(28, 56, "JPEG")
     ],
 )
 def test_sizes_of_pictures_that_are_sent(content: Any, expected: Any) -> None:
-    text = {"type": "text", "text": VIDEO.shown.text}
+    text = {"type": "text", "text": VIDEO.content.text}
     assert sent([VIDEO], {"messages": [{"content": [*content, text]}]})["a"].sizes == expected
 
 
@@ -151,7 +151,7 @@ def step(kind: str, *given: str) -> None:
     """Of a class that is asked: takes the next request, or gives its media to a processor."""
     numbers = [float(one) for one in given if kind != "ask"]
     if kind == "ask":
-        delivery.handed(given[0])
+        delivery.note_request(given[0])
     elif kind == "videos":
         frames = [np.zeros((int(one), 3, 56, 56), dtype=np.uint8) for one in numbers]
         Qwen2VLVideoProcessor()(videos=frames, return_tensors="pt")
@@ -194,7 +194,7 @@ def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
     with counting.counted(), delivery.watching(asked) as watch:
         for one in steps.split(", "):
             step(*one.split())
-    assert {name: seen(one) for name, one in watch.seen.items()} == expected
+    assert {name: seen(one) for name, one in watch.delivered.items()} == expected
     step("pictures", "1")  # nothing is left behind, and nothing is counted outside
     assert context.current().get(delivery.Watch) is None
 
@@ -265,16 +265,16 @@ def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
     with delivery.watching([VIDEO, OTHER]) as watch:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
         watch.note([*events, ("generate", [delivery.PromptRow(*row) for row in rows])])
-    counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in watch.seen.items()}
+    counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in watch.delivered.items()}
     assert counts == expected
 
 
 def test_unknown_sizes_and_tokens_are_no_fields_of_an_item() -> None:
     plain = {"at": "sent", "frames": 0, "distinct": None, "pictures": 0, "seconds": 0.0}
-    assert delivery.DeliveredMedia("sent").told() == plain
+    assert delivery.DeliveredMedia("sent").as_dict() == plain
     more = {"sizes": [[4, 2]], "visual_tokens": 3, "prompt_tokens": 5}
     whole = delivery.DeliveredMedia("sent", sizes=((4, 2),), visual_tokens=3, prompt_tokens=5)
-    assert whole.told() == plain | more
+    assert whole.as_dict() == plain | more
 
 
 def test_what_decord_is_asked_for(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
             if frames:
                 step("videos", str(frames))
                 step("answer")
-        return [(one.at, one.frames, one.distinct) for one in watch.seen.values()]
+        return [(one.at, one.frames, one.distinct) for one in watch.delivered.values()]
 
     assert counted([0, 3, 3, 9]) == [("reader", 5, 3)]
     # A class may ask for one frame to see its size, and read the others otherwise.
@@ -304,7 +304,7 @@ def test_an_engine_that_calls_a_processor_for_some_of_its_media() -> None:
     with counting.counted(), delivery.watching([VIDEO, OTHER]) as watch:
         for one in ("ask a", "videos 8", "ask b", "sound 1"):
             step(*one.split())
-    assert watch.seen == {}
+    assert watch.delivered == {}
 
 
 class Engine:

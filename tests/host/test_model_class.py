@@ -55,7 +55,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def prepared(name: str, plan: ClassPlan, **run: Any) -> dict[str, Any]:
     given = {"model": name, **run}
-    with context.begun(model_class.named(given)):
+    with context.begun(model_class.run_model(given)):
         context.current().go_by(plan)
         model_class.set_up(given)
     return given

@@ -133,7 +133,7 @@ def test_a_run_that_was_stopped_goes_on(
     assert hashes == {one["doc_hash"] for one in results["samples"][TASK]}
 
     # Until they are saved they are not lost.
-    unsaved = context.outside().own(Unsaved)
+    unsaved = context.outside().instance_of(Unsaved)
     for asked in (DOCS, 0):
         play.model.asked = 0
         play(letters)
@@ -353,9 +353,10 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
         return GenerationResult("A", TokenCounts(input_tokens=100 * number, output_tokens=1))
 
     def counted(known: dict[str, Any]) -> list[Any]:
-        monkeypatch.setattr(delivery.DeliveredMedia, "told", lambda seen: {"at": seen.at, **known})
+        given = lambda seen: {"at": seen.at, **known}  # noqa: E731
+        monkeypatch.setattr(delivery.DeliveredMedia, "as_dict", given)
         watch = delivery.Watch([], reads=True)
-        watch.seen = {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
+        watch.delivered = {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
         watching = contextlib.nullcontext(watch)
         monkeypatch.setattr(delivery, "watching", lambda *_: watching)
         play.model.asked = 0
@@ -440,12 +441,12 @@ def test_a_reply_is_kept_with_what_had_reached_the_model(
     for key, seen in (("x", {"frames": 10, "of": 32}), ("y", None)):
         kept = KeptReplies("m", [TASK], 0)
         kept.add(TASK, key, "A", seen)
-        assert key not in KeptReplies("m", [TASK], 0).found  # of a run that is under way
+        assert key not in KeptReplies("m", [TASK], 0).replies  # of a run that is under way
         kept.close()
     (damaged, _) = kept.folder.iterdir()
     wrong = b'3\n{"key": 1}\n{"key": "z", "reply": "A\xff", "arrived": null}\n' + b"[" * 100_000
     damaged.write_bytes(damaged.read_bytes() + wrong + b'\n\xff\x00{"key": "z", "rep')
-    found = KeptReplies("m", [TASK], 1).found
+    found = KeptReplies("m", [TASK], 1).replies
     assert {key: row["arrived"] for key, row in found.items()} == {
         "x": {"frames": 10, "of": 32},
         "y": None,

@@ -22,7 +22,7 @@ BY_OURSELVES, BY_ENTRY_POINT = False, True  # whether the host has the change
 OURS = {
     name
     for benchmark in registry.NAMES
-    for name in (*registry.load(benchmark).tasks, *registry.groups(benchmark))
+    for name in (*registry.load_benchmark(benchmark).tasks, *registry.groups(benchmark))
 }
 
 

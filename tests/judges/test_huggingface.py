@@ -45,7 +45,7 @@ def picture(colour: str) -> str:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("checkpoints")
-    built = {kind: tiny.build(kind, root / kind) for kind in tiny.KINDS}
+    built = {kind: tiny.build_checkpoint(kind, root / kind) for kind in tiny.KINDS}
     (built["llama"] / "chat_template.jinja").write_text(TEMPLATE)
     config = built["llama"] / "config.json"  # a context that a test can fill
     config.write_text(config.read_text().replace('embeddings": 512', 'embeddings": 96'))

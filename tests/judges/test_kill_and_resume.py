@@ -14,7 +14,7 @@ from typing import Any
 import faults
 from faults import Player
 
-from lmms_eval_tasks.judges.cache import lines
+from lmms_eval_tasks.judges.cache import cached_replies
 from tests.checks import table
 from tests.local_endpoint import Fault, LocalEndpoint
 
@@ -89,7 +89,9 @@ def test_two_processes_on_one_cache(tmp_path, kill):
         before = Counter(player.seen)
         assert sum(before.values()) >= 50
         # Of the requests sent before, those lost with a killed process were in flight in it.
-        kept = {faults.name_of(line["request"]) for line in lines(cache / "replies.sqlite3")}
+        kept = {
+            faults.name_of(line["request"]) for line in cached_replies(cache / "replies.sqlite3")
+        }
         assert len(before.keys() - kept) <= THREADS * len(kill)
         resumed = run_all(endpoint.url, cache, PARTS)
         total = Counter(player.seen)

@@ -186,7 +186,7 @@ def test_a_text_that_is_no_verdict_is_not_kept_whole(tmp_path):
     assert found[0].reason == "the reply has more than 200,000 characters"
     assert len(found[0].raw) < 10_100
     assert "[190,001 characters left out]" in found[0].raw
-    (line,) = replies.lines(run.cache.path)
+    (line,) = replies.cached_replies(run.cache.path)
     assert len(line["reply"]["text"]) == 200_001
     run.close()
 

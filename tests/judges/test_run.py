@@ -62,7 +62,7 @@ def test_a_debates_verdict_is_counted_once_and_its_agents_apart():
         debate = judges.JudgeConfig("debate", members=(member, *others))
         with task("t"):
             assert made.judge(debate, outermost=True).verdict(RATING, FIELDS).status == "ok"
-    assert (made.progress.done, made.progress.failed) == (1, 0)
+    assert (made.progress.n_done, made.progress.failed) == (1, 0)
     rows = {row.judge: row for row in made.ledger.rows()}
     labels = [one.label for one in debate.members[:2]]  # they agree at once
     assert set(rows) == {debate.label, *labels}

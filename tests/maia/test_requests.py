@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("on_sample")
 def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    docs = prepare.docs(BENCHMARK, "maia_oevqa")[:3]
+    docs = prepare.usable_docs(BENCHMARK, "maia_oevqa")[:3]
     similar = text_metrics.meteor
 
     def broken(candidate: str, references: Any) -> float:

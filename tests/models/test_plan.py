@@ -53,8 +53,8 @@ def test_what_is_set_and_said(
 ) -> None:
     made = plan.of(RunModel(name, interface, arguments), needs)
     assert made.arguments == set_
-    assert bool(made.told) == bool(told or set_)
-    assert told in "\n".join(made.told)
+    assert bool(made.lines) == bool(told or set_)
+    assert told in "\n".join(made.lines)
     assert made.interface == interface
 
 
@@ -88,8 +88,8 @@ def test_the_simple_class_where_only_it_takes_videos(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(plan, "checkpoint_type", lambda _: "llava_onevision")
     found = plan.of(RunModel("llava_hf", "chat"), [VIDEO])
     assert (found.interface, found.videos_as_pictures) == ("simple", False)
-    assert "--force_simple" in found.told[0]
-    assert "any video ends the run" in found.told[0]
+    assert "--force_simple" in found.lines[0]
+    assert "any video ends the run" in found.lines[0]
     # What the chat class lacks, this one lacks as well.
     assert plan.of(RunModel("qwen2_5_omni", "chat"), [VIDEO]).interface == "chat"
     assert plan.of(RunModel("openai", "chat"), [VIDEO]).interface == "chat"
@@ -109,8 +109,8 @@ def test_forms_that_a_class_can_take() -> None:
     # One that the user gives fits some tasks, and would end the run at the others.
     given = plan.of(RunModel("internvl2", "simple", {"modality": "video"}), [VIDEO, PICTURE])
     assert given.modality == {k: v for k, v in both.modality.items() if k not in text}
-    assert any("modality is set to what each task hands over" in line for line in given.told)
-    assert not plan.of(RunModel("internvl2", "simple", {"modality": "video"}), [VIDEO]).told
+    assert any("modality is set to what each task hands over" in line for line in given.lines)
+    assert not plan.of(RunModel("internvl2", "simple", {"modality": "video"}), [VIDEO]).lines
 
 
 def test_classes_that_mix_replies_are_asked_one_by_one() -> None:
@@ -123,7 +123,7 @@ def test_on_another_host_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_capabilities, "host_version", lambda: "0.9")
     made = plan.of(RunModel("openai", "chat"), [VIDEO])
     assert made.arguments
-    assert made.told[0] == (
+    assert made.lines[0] == (
         "openai (chat) may treat frames otherwise: the table of models was made for lmms-eval "
         "0.7.3, and this is 0.9"
     )

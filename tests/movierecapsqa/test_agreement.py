@@ -151,7 +151,9 @@ def test_without_published_scores_the_datasets_answers_are_known(tmp_path: Path)
     ]
     known = BENCHMARK.known_answers(write(tmp_path, entries))
     assert known.tables is None
-    assert [(one.doc["question"], one.text, set(one.known.values())) for one in known.answers] == [
+    assert [
+        (one.doc["question"], one.text, set(one.right_verdicts.values())) for one in known.answers
+    ] == [
         ("Who 1?", "Nobody 1.", {5.0}),
         ("Who 1?", "Nobody 2.", {0.0}),
         ("Who 2?", "Nobody 2.", {5.0}),

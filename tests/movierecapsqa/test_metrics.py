@@ -119,7 +119,7 @@ def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.Monk
         assert METRICS[name].compute(answers("55")) is None
     no_encoder = "encoder 'roberta-large' is not in the local Hugging Face cache and is no folder"
     unnamed = "no model was named with --bartscore (LMMS_EVAL_TASKS_BARTSCORE)"
-    assert provenance.notes("movierecapsqa") == {
+    assert provenance.implementation_notes("movierecapsqa") == {
         "bertscore": f"BERTScore not computed: {no_encoder}",
         "bartscore": f"BARTScore not computed: {unnamed}",
     }

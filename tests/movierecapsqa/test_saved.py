@@ -56,7 +56,7 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
         rater.fails, before = "", len(endpoint.chats)
         # The baselines that a run has are kept.
         monkeypatch.setenv(BASELINES, "")
-        values = again(run, judge=f"one@{endpoint.url}").found[0].values
+        values = again(run, judge=f"one@{endpoint.url}").numbers[0].values
         assert asked(endpoint, before) == missing
     failed = [values[f"{name}_failed"] for name in DIMENSIONS]
     assert failed == [values["empty"]] * len(DIMENSIONS)  # empty answers alone

@@ -57,20 +57,20 @@ def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPat
     alone = doc(DIALOGUE)
     assert names.doc_to_visual(alone) == []
     assert [part["type"] for part in names.doc_to_messages(alone)[0]["content"]] == ["text"]
-    assert own.handed(alone)["media"] == {"kind": "none", "dialogue": True}
+    assert own.media_log(alone)["media"] == {"kind": "none", "dialogue": True}
 
 
 # --- what the log keeps, and what a reply is worth ----------------------------------------------
 
 
 def test_what_was_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    media = own.handed(doc())["media"]
+    media = own.media_log(doc())["media"]
     told = {"kind": "video", "start": 3.2, "end": 7.4, "n_frames": 42, "dialogue": True}
     assert {name: media[name] for name in told} == told
     gone = {**doc(), "video_path": "/gone/talk.mp4"}
     assert names.process_results(gone, [""])["failed"]["media"] is None
     monkeypatch.setenv(settings.FRAMES, "50")
-    media = own.handed(doc(FRAMES, 2))["media"]
+    media = own.media_log(doc(FRAMES, 2))["media"]
     told = {"kind": "frames", "asked": 50, "n_frames": 30, "start": 8, "end": 11, "dialogue": False}
     assert {name: media[name] for name in told} == told
 

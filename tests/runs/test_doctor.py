@@ -177,20 +177,20 @@ def test_what_is_broken(
     code, found, printed = patient.examined()
     assert code == 1
     (one,) = (
-        one for one in found if (one.state, one.about) == ("error", about) and told in one.told
+        one for one in found if (one.state, one.about) == ("error", about) and told in one.message
     )
     assert mend in one.mend
     assert all(one.mend for one in found if one.state != "ok")
-    assert not any(re.match(r"\w+Error: ", one.told) for one in found)  # no bug of a check's own
+    assert not any(re.match(r"\w+Error: ", one.message) for one in found)  # no bug of a check's own
     areas = {one.about for one in found}
     assert areas >= {"settings", "versions", "encoders", "folders", "host", "tasks"}
     assert breaks is no_data or "--tasks" in patient.arguments[2:] or areas >= {"maia: judge"}
     assert SECRET not in printed
     if ends_a_run:
         given = {settings.FRAMES: "32,video9=3"} if about == "frames" else {}
-        with pytest.raises(TasksError) as ended, settings.said(given):
-            prepare.check(["maia_oevqa"])
-        assert str(ended.value) == one.told
+        with pytest.raises(TasksError) as ended, settings.use_options(given):
+            prepare.check_tasks(["maia_oevqa"])
+        assert str(ended.value) == one.message
 
 
 def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient) -> None:
@@ -202,12 +202,14 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
     assert len(shown) == 3
     assert "max_tokens" in asked.json or "max_completion_tokens" in asked.json
     (judge,) = (one for one in found if one.about == "maia: judge")
-    assert "a verdict in" in judge.told
-    assert "reference_agreement as one word; it takes response_format and ignores it" in judge.told
+    assert "a verdict in" in judge.message
+    assert (
+        "reference_agreement as one word; it takes response_format and ignores it" in judge.message
+    )
     assert judge.state == "warning"
     schema = asked.json["response_format"]["json_schema"]["schema"]
     assert schema == {"type": "string", "enum": ["Correct", "Incorrect"]}
-    by_area = {one.about: one.told for one in found}
+    by_area = {one.about: one.message for one in found}
     assert by_area["maia: requests"] == "maia_oevqa 48"
     assert by_area["maia: videos"] == "2: first and last frame decoded"
     assert by_area["model"].startswith("tasks_coin (chat): ")
@@ -220,7 +222,7 @@ def test_nobody_is_asked_whom_nobody_named(patient: Patient) -> None:
     code, found, _ = patient.examined()
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert (code, judge.state) == (0, "ok")
-    assert "not asked" in judge.told
+    assert "not asked" in judge.message
 
 
 def test_a_reply_that_is_no_verdict(patient: Patient) -> None:
@@ -229,7 +231,7 @@ def test_a_reply_that_is_no_verdict(patient: Patient) -> None:
         code, found, _ = patient.examined()
     assert (code, len(endpoint.chats)) == (1, 1)  # not repaired
     (judge,) = (one for one in found if one.about == "maia: judge")
-    assert "parse_failure: " in judge.told
+    assert "parse_failure: " in judge.message
     assert "reply_format" in judge.mend
 
 
@@ -239,7 +241,7 @@ def test_a_judge_of_several_benchmarks_is_asked_once(patient: Patient, sample_ro
     with LocalEndpoint(lambda request: "Who knows?") as endpoint:
         patient.options("--judge", f"mine@{endpoint.url}")
         _, found, _ = patient.examined()
-    told = [(one.state, one.told) for one in found if one.about.endswith(": judge")]
+    told = [(one.state, one.message) for one in found if one.about.endswith(": judge")]
     assert (len(endpoint.chats), len(told), len({*told})) == (1, 2, 1)
     assert told[0][0] == "error"
 
@@ -257,7 +259,7 @@ def test_what_was_allowed_is_a_warning(patient: Patient) -> None:
     patient.options("--allow-missing-videos")
     code, found, _ = patient.examined()
     assert code == 0
-    assert [one.about for one in found if one.state == "warning" and "left out" in one.told] == [
+    assert [one.about for one in found if one.state == "warning" and "left out" in one.message] == [
         "maia: data"
     ]
 
@@ -291,7 +293,7 @@ def test_the_gpu(
     own = [check for check in machine.checks() if check.about == "gpu"]
     (found,) = checks.carried_out(own)
     assert (found.state, bool(found.mend)) == (state, state == "warning")
-    assert told in found.told
+    assert told in found.message
 
 
 @table(
@@ -309,8 +311,8 @@ def test_the_checkpoint(
     patient.set("HF_HUB_OFFLINE", offline)
     patient.options("--model", "tasks_coin", "--model_args", f"pretrained={name}")
     _, found, _ = patient.examined()
-    (one,) = (one for one in found if one.about == "model" and name in one.told)
-    assert (one.state, told in one.told, mend in one.mend) == (state, True, True)
+    (one,) = (one for one in found if one.about == "model" and name in one.message)
+    assert (one.state, told in one.message, mend in one.mend) == (state, True, True)
 
 
 def test_a_bug_in_one_check_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

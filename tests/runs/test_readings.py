@@ -46,7 +46,7 @@ def pairs(*counted: tuple[int, Item]) -> list[Item]:
 
 def told(items: Sequence[Item], task: str = "maia_vsv") -> list[str]:
     own = registry.of(task).tasks[task]
-    return [note.text for note in readings.notes(own, items)]
+    return [note.text for note in readings.reply_notes(own, items)]
 
 
 RIGHT, WRONG = pair(0, "A", "A"), pair(0, "B", "B")
@@ -145,7 +145,7 @@ def test_what_differs_by_its_formula_is_no_reading() -> None:
         for name, value in (("kappa", 0.5), ("kappa_authors", 0.8))
     ]
     task = replace(PAIRS, metrics=found)
-    assert readings.notes(task, pairs((4, RIGHT))) == []
+    assert readings.reply_notes(task, pairs((4, RIGHT))) == []
 
 
 # --- a judge that always says the same ------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_lines_are_safe_to_print(reply: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(reasoning, "unknown_mark", lambda text: text[:40])
     odd = pair(0, reply, right_authors=1)
     items = [{**odd, "id": f"v\x1b[1m{number}/x"} for number in range(3)]
-    found = readings.notes(PAIRS, items)
+    found = readings.reply_notes(PAIRS, items)
     assert len(found) == 2 + bool(reply)
     for note in found:
         assert visible(note.text) == note.text
@@ -266,7 +266,7 @@ def test_lines_are_safe_to_print(reply: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_mistake_of_ours_loses_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "notes", lambda *_: 1 / 0)
+    monkeypatch.setattr(readings, "reply_notes", lambda *_: 1 / 0)
     found = aggregation.details(PAIRS, pairs((2, RIGHT)))
     assert (found["items"], "reading" in found) == (2, False)
 
@@ -290,17 +290,17 @@ def test_rescore_says_what_is_read_otherwise() -> None:
     assert done.notes == [
         f"maia_vsv: 8 of 240 items are read otherwise than when saved (the first: {first})"
     ]
-    (found,) = done.found
+    (found,) = done.numbers
     assert found.read_otherwise == names
     assert found.values["pair_acc"] == 1
     again = rescored(now)[0]
-    assert (again.notes, again.found[0].read_otherwise) == ([], ())
+    assert (again.notes, again.numbers[0].read_otherwise) == ([], ())
 
 
 def test_rescore_tells_how_replies_are_read_now() -> None:
     """Of all items that are read today, not of those that the run could not read."""
     done, _ = rescored(pairs((6, pair(0, UNREADABLE)), (6, RIGHT)))
-    (line,) = (one for one in done.told() if "not read" in one)
+    (line,) = (one for one in done.lines() if "not read" in one)
     assert line.startswith("maia_vsv: 6 of 12 replies were not read (50 %); the commonest: 6 like ")
 
 
@@ -320,7 +320,7 @@ def test_verdicts_stand_for_the_text_that_they_are_on(
     """The same judge keeps what it gave, unless the text that it was given is read otherwise."""
     judge = made.recorded(sample_root, tmp_path / "replay.jsonl")
     folder = made.saved_run(tmp_path / "run", "m", [task], made.right, judge, 4)
-    run = saved_runs.read(next(folder.glob("*_samples_*.jsonl")))
+    run = saved_runs.read_saved_run(next(folder.glob("*_samples_*.jsonl")))
     items = saved_runs.saved_items(run)
     assert all(item["verdicts"] and item[JUDGED[task]] for item in items)
     for item in items:

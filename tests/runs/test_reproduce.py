@@ -45,7 +45,7 @@ def test_the_script_runs_every_recipe(
     benchmark: str, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # recipes elsewhere are named in full
-    script = "\n".join(reproduce.lines(benchmark, slurm=False))
+    script = "\n".join(reproduce.script_lines(benchmark, slurm=False))
     done = run(script, env=echo)
     assert done.stdout.splitlines() == [f"--config {path}" for path in configs(benchmark)]
     assert "# Counted by the published numbers" in script
@@ -57,7 +57,7 @@ def test_a_job_of_the_array_runs_one_recipe(
     echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = list(reproduce.lines("maverix", slurm=True))
+    lines = list(reproduce.script_lines("maverix", slurm=True))
     found, script = configs("maverix"), "\n".join(lines)
     assert lines[0] == "#!/bin/bash"
     first = next(number for number, line in enumerate(lines) if not line.startswith("#"))
@@ -208,7 +208,7 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
     slurm: bool, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    script = "\n".join(reproduce.lines("maia", slurm=slurm, engine="vllm"))
+    script = "\n".join(reproduce.script_lines("maia", slurm=slurm, engine="vllm"))
     own = recipes.of("maia")
     forms = [form for one in own if not isinstance(form := recipes.on_vllm(one), str)]
     wanted = [" ".join(["--config", str(one.path.resolve()), *one.options]) for one in forms]
@@ -222,7 +222,7 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
         assert (f"# no form of {one.path.stem} for vllm: " in script) == (
             isinstance(recipes.on_vllm(one), str)
         )
-    without = "\n".join(reproduce.lines("maia", slurm=slurm))
+    without = "\n".join(reproduce.script_lines("maia", slurm=slurm))
     (total,) = re.findall(r"7 recipes, about ([\d,.]+) hours", without)
     (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* form (.+)\.$",
                               script, re.MULTILINE)[0]  # fmt: skip
@@ -233,13 +233,13 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
 
 def test_no_recipe_by_an_engine() -> None:
     with pytest.raises(TasksError, match="no recipes of cvrr_es for vllm") as caught:
-        list(reproduce.lines("cvrr_es", slurm=False, engine="vllm"))
+        list(reproduce.script_lines("cvrr_es", slurm=False, engine="vllm"))
     assert "no form of llama_vid for vllm: vLLM has no class for it" in str(caught.value)
 
 
 def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that nobody knows is said to be unknown, and is not 0."""
-    before = "\n".join(reproduce.lines("maverix", slurm=False))
+    before = "\n".join(reproduce.script_lines("maverix", slurm=False))
     assert "grok_4: 7,668 requests" in before
     assert "its server: unknown price" in before
     assert " and 2 unknown prices for the models' servers" in before
@@ -247,18 +247,20 @@ def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.M
     prices.write_text("models:\n  xai/grok-4: {input: 0, output: 1}\n", encoding="utf-8")
     monkeypatch.setenv(settings.PRICES, str(prices))
     with context.begun():
-        after = "\n".join(reproduce.lines("maverix", slurm=False))
+        after = "\n".join(reproduce.script_lines("maverix", slurm=False))
     assert " and 1 unknown prices for the models' servers" in after
 
 
 def test_a_benchmark_without_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipes, "of", lambda _: [])
     with pytest.raises(TasksError, match="there are no recipes of maia"):
-        list(reproduce.lines("maia", slurm=False))
+        list(reproduce.script_lines("maia", slurm=False))
 
 
 def test_a_command_can_be_pasted() -> None:
-    commands = [one for one in reproduce.lines("haven", slurm=False) if one.startswith("lmms_eval")]
+    commands = [
+        one for one in reproduce.script_lines("haven", slurm=False) if one.startswith("lmms_eval")
+    ]
     assert [Path(shlex.split(one)[2]).is_file() for one in commands] == [True] * 5
 
 
@@ -274,7 +276,7 @@ def test_the_command_prints_it(options: tuple[str, ...]) -> None:
     done = CliRunner().invoke(leaderboard_app, ["maia", *options])
     assert done.exit_code == 0
     assert done.stdout.splitlines() == list(
-        reproduce.lines(
+        reproduce.script_lines(
             "maia", slurm="--slurm" in options, engine="vllm" if "vllm" in options else None
         )
     )

@@ -37,11 +37,11 @@ READERS: dict[str, Callable[[Path], object]] = {
     "data.parquet": released_files.read_table,
     "prices.yml": lambda file: released_files.read_yaml(file, "a mapping"),
     "judge.yml": lambda file: resolve(str(file), {}, default_model="m"),
-    "1_results.json": results_file.read,
-    "1_samples_t.jsonl": saved_runs.read,
-    "talk.srt": subtitles.read,
+    "1_results.json": results_file.read_results,
+    "1_samples_t.jsonl": saved_runs.read_saved_run,
+    "talk.srt": subtitles.read_cues,
     "video_1.h5": lambda file: record.read_arrays(file, ["video_1"]),
-    "maia/judge.yml": lambda file: prompts.load("maia", "judge", {}, file.parents[1]),
+    "maia/judge.yml": lambda file: prompts.load_prompt("maia", "judge", {}, file.parents[1]),
 }
 
 
@@ -114,7 +114,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import saved_runs
 resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 try:
-    saved_runs.read(Path({str(file)!r}))
+    saved_runs.read_saved_run(Path({str(file)!r}))
 except DataError as error:
     print(error)
 """

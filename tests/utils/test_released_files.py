@@ -180,11 +180,11 @@ def test_results_of_another_form(results: Any, says: str, tmp_path: Path) -> Non
     samples, file = tmp_path / "1_samples_t.jsonl", tmp_path / "1_results.json"
     samples.write_text("{}\n")
     file.write_text(json.dumps(results))
-    said = refused(DataError, says, saved_runs.read, samples)
+    said = refused(DataError, says, saved_runs.read_saved_run, samples)
     assert said.startswith(f"{file}: not the host's results: ")
     known = {"results": {"t": {"a,none": 1}}, "x": [], "lmms_eval_tasks": {"version": "1"}}
     file.write_text(json.dumps(known))
-    assert saved_runs.read(samples).saved == {"a": 1}
+    assert saved_runs.read_saved_run(samples).saved == {"a": 1}
 
 
 def test_our_numbers_outrank_the_hosts() -> None:
@@ -244,10 +244,10 @@ def test_videos_by_name(there: str, asked: str, found: bool, tmp_path: Path) -> 
 
 def test_a_video_that_is_put_there_later_is_found(tmp_path: Path) -> None:
     os.utime(tmp_path, (1, 1))  # long ago
-    assert released_files.named(tmp_path, "a.mp4") is None
+    assert released_files.find_named_file(tmp_path, "a.mp4") is None
     (tmp_path / "a.MP4").touch()
-    assert released_files.named(tmp_path, "a.mp4") == tmp_path / "a.MP4"
+    assert released_files.find_named_file(tmp_path, "a.mp4") == tmp_path / "a.MP4"
     (tmp_path / "b.mp4").mkdir()
     os.mkfifo(tmp_path / "c.mp4")
-    assert released_files.named(tmp_path, "b.mp4") is None
-    assert released_files.named(tmp_path, "c.mp4") is None
+    assert released_files.find_named_file(tmp_path, "b.mp4") is None
+    assert released_files.find_named_file(tmp_path, "c.mp4") is None

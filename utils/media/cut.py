@@ -65,7 +65,7 @@ class SegmentFacts(TypedDict):
     n_frames: int
 
 
-def write(
+def write_window(
     source: str, out: str, start: str, end: str | None, *, sound: bool = True
 ) -> dict[str, object]:
     """Write a window's files: `out`.mp4 (muted), .wav and .av.mp4 if there is sound.
@@ -122,7 +122,7 @@ def head(path: str) -> Head:
         return Head(origin, first, stream.codec_context.name, sounds)
 
 
-def frames(path: str, first: Head, start: Fraction) -> Iterator[tuple[Fraction, VideoFrame]]:
+def decode_frames(path: str, first: Head, start: Fraction) -> Iterator[tuple[Fraction, VideoFrame]]:
     """Decoded pictures with their times in seconds, from one that begins at or before `start` on.
 
     If none begins so early, from the first one. Several may precede `start`. Times ascend: one that
@@ -143,9 +143,9 @@ def _from_before(
     path: str,
     first: Head,
     start: Fraction,
-    read: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
+    decode: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
 ) -> Iterator[tuple[Fraction, T]]:
-    """As `frames`, of what `read` decodes; sound is asked for only where there is some."""
+    """As `decode_frames`, of what `decode` decodes; sound is asked for only where there is some."""
     import av
 
     for jump in _JUMPS:
@@ -157,7 +157,7 @@ def _from_before(
                     _seek(container, stream, first.origin + start - jump)
                 except av.error.FFmpegError:
                     continue
-            found = read(container, stream, first, start)
+            found = decode(container, stream, first, start)
             one = next(found, None)
             if one is None or (one[0] > start and jump is not None):
                 continue  # behind the wanted second, or beyond the end: from further back
@@ -232,8 +232,8 @@ def _sound(
         raise _damaged("sound", start if time is None else time) from error
 
 
-def _damaged(what: str, time: Fraction) -> MediaError:
-    return MediaError(f"is damaged: its {what} near {float(time):.3f} s cannot be decoded")
+def _damaged(medium: str, time: Fraction) -> MediaError:
+    return MediaError(f"is damaged: its {medium} near {float(time):.3f} s cannot be decoded")
 
 
 # --- the picture --------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def encode(
 
     def pictures() -> Iterator[tuple[Fraction, mp4.Planes | None, bool]]:
         nonlocal shown, until, length
-        for time, frame in frames(path, first, start):
+        for time, frame in decode_frames(path, first, start):
             if end is not None and time >= end:
                 break
             length = time - shown[0] if shown else length
@@ -348,7 +348,7 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> Segme
         length = sound_end
         table = replace(table, end=table.times[0] + math.ceil(sound_end / table.time_base))
     try:
-        mp4.mux(out, path, shown=table)
+        mp4.mux(out, path, frame_table=table)
         if len(video.frame_table(out).times) != len(table.times):
             return None
     except (av.error.FFmpegError, MediaError, ValueError):

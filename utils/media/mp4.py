@@ -139,7 +139,7 @@ def write_encoded(
 
 
 def mux(
-    out: str, picture: str, sound: str | None = None, shown: video.FrameTable | None = None
+    out: str, picture: str, sound: str | None = None, frame_table: video.FrameTable | None = None
 ) -> None:
     """Write an mp4 file of the picture of one file and the sound of another, packet by packet.
 
@@ -155,10 +155,10 @@ def mux(
     """
     import av
 
-    table = shown or video.frame_table(picture)
+    table = frame_table or video.frame_table(picture)
     with ExitStack() as files:
         container, stream = files.enter_context(containers.open_video(picture))
-        if not shown and stream.duration:  # the last packet does not tell its own
+        if not frame_table and stream.duration:  # the last packet does not tell its own
             end = (stream.start_time or 0) + stream.duration
             table = replace(table, end=max(table.times[-1] + 1, end))
         file = files.enter_context(open_mp4(out))
@@ -166,7 +166,7 @@ def mux(
         track = file.add_stream_from_template(stream, opaque=True)
         track.time_base = stream.time_base
         made: dict[str, Stream] = {"video": track}
-        parts = [_picture_packets(container, stream, table, table.times[0] if shown else 0)]
+        parts = [_picture_packets(container, stream, table, table.times[0] if frame_table else 0)]
         if sound is not None:
             other = files.enter_context(av.open(sound))
             heard = other.streams.audio[0]

@@ -34,7 +34,10 @@ _PACKET = 1024  # samples of an AAC packet
 
 
 def write_wav(
-    out: str, heard: Iterable[tuple[Fraction, AudioFrame]], start: Fraction, end: Fraction | None
+    out: str,
+    sound_frames: Iterable[tuple[Fraction, AudioFrame]],
+    start: Fraction,
+    end: Fraction | None,
 ) -> tuple[int, Fraction | None]:
     """Write the sound of a window to `out`: 16 kHz, mono, 16-bit PCM.
 
@@ -70,7 +73,7 @@ def write_wav(
             for block in resampler.resample(frame):
                 file.writeframesraw(block.to_ndarray()[0].astype("<i2").tobytes())
 
-        for time, frame in heard:
+        for time, frame in sound_frames:
             stamp = round(time * frame.sample_rate)
             if not rate:
                 rate, after = frame.sample_rate, stamp

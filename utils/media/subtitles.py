@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.json_files import read_bytes
-from lmms_eval_tasks.utils.released_files import named
+from lmms_eval_tasks.utils.released_files import find_named_file
 from lmms_eval_tasks.utils.validation import quoted
 
 MIN_SHARE = 0.5
@@ -68,7 +68,7 @@ class Cue:
             )
 
 
-def find(folder: Path, video: str) -> Path | None:
+def find_subtitles(folder: Path, video: str) -> Path | None:
     """The subtitle file of a video: VIDEO.srt, in any case; None without one.
 
     None means that nobody knows what is said; a file without cues means that nobody speaks.
@@ -84,10 +84,10 @@ def find(folder: Path, video: str) -> Path | None:
     if not place.name or place.is_absolute() or ".." in place.parts:
         raise DataError(f"video id {video!r}: cannot name a subtitle file inside {folder}")
     # with_suffix() would make `talk.srt` of the id `talk.part1`
-    return named(folder, f"{video}.srt")
+    return find_named_file(folder, f"{video}.srt")
 
 
-def read(path: Path) -> list[Cue]:
+def read_cues(path: Path) -> list[Cue]:
     """Cues of a file in UTF-8, UTF-16 or the Windows code page of western Europe; see `parse`.
 
     Raises:
@@ -227,12 +227,12 @@ def render(cues: Sequence[Cue]) -> str:
     """
     hours = any(round(cue.end * 10) >= 36_000 for cue in cues)
 
-    def shown(seconds: float) -> str:
+    def time_text(seconds: float) -> str:
         minutes, tenths = divmod(round(seconds * 10), 600)
         rest = f"{tenths // 10:02}.{tenths % 10}"
         return f"{minutes // 60}:{minutes % 60:02}:{rest}" if hours else f"{minutes:02}:{rest}"
 
-    return "\n".join(f"[{shown(cue.start)} - {shown(cue.end)}] {cue.text}" for cue in cues)
+    return "\n".join(f"[{time_text(cue.start)} - {time_text(cue.end)}] {cue.text}" for cue in cues)
 
 
 def clock(seconds: float) -> str:

@@ -173,7 +173,7 @@ def _squeezed(stream: VideoStream) -> list[str]:
 
 
 def _table(
-    shown: Sequence[tuple[int | None, int]],
+    frame_times: Sequence[tuple[int | None, int]],
     base: Fraction,
     sound_end: Fraction | None,
     keys: tuple[int, ...] | None,
@@ -183,18 +183,20 @@ def _table(
     A time that is missing or repeated is a tick later than the last: so no frame is lost, and those
     around it keep their times. A last frame of unknown length lasts as long as the one before it.
     """
-    if not shown:
+    if not frame_times:
         raise MediaError("has a video stream but no frame that can be decoded")
-    if 2 * len({time for time, _ in shown if time is not None}) < len(shown):
+    if 2 * len({time for time, _ in frame_times if time is not None}) < len(frame_times):
         raise MediaError(f"has frames without times; {CONVERT}")
     times: list[int] = []
-    for time, _ in shown:
+    for time, _ in frame_times:
         if times and time is not None:
             check_order(times[-1] * base, time * base)
         least = times[-1] + 1 if times else 0
         times.append(least if time is None or (times and time < least) else time)
     usual = times[-1] - times[-2] if len(times) > 1 else max(1, round(Fraction(1, 25) / base))
-    return FrameTable(tuple(times), times[-1] + (shown[-1][1] or usual), base, sound_end, keys)
+    return FrameTable(
+        tuple(times), times[-1] + (frame_times[-1][1] or usual), base, sound_end, keys
+    )
 
 
 def check_order(before: Fraction, after: Fraction) -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from typing_extensions import ReadOnly, TypedDict
 
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 Item = Mapping[str, Any]  # of any task, for code that knows no benchmark
 T = TypeVar("T")
@@ -149,9 +149,9 @@ def by_status(items: Iterable[Item]) -> dict[str, int]:
     return dict(sorted(Counter(item["status"] for item in items).items()))
 
 
-def unlike(asked: Mapping[str, Iterable[Item]]) -> str:
+def unlike(items_by_task: Mapping[str, Iterable[Item]]) -> str:
     """The number of items of each, if they do not all have the same ones; else ""."""
-    ids = {name: frozenset(item["id"] for item in items) for name, items in asked.items()}
+    ids = {name: frozenset(item["id"] for item in items) for name, items in items_by_task.items()}
     if len(set(ids.values())) < 2:
         return ""
     return ", ".join(f"{name} {len(own)}" for name, own in ids.items())
@@ -225,5 +225,5 @@ def never_raises(name: str) -> Iterator[None]:
     try:
         yield
     except Exception:
-        say(f"{name} failed and is reported as N/A")
+        notify(f"{name} failed and is reported as N/A")
         traceback.print_exc()

@@ -190,8 +190,8 @@ def row(pairs: Sequence[ScorePair], scale: Sequence[int]) -> AgreementRow:
         scale: all scores that there are; of scores that are not on it there is no kappa.
     """
 
-    def weighted(drawn: Both) -> float | None:
-        found = kappa([one for one, _ in drawn], [other for _, other in drawn], scale, "quadratic")
+    def weighted(pairs: Both) -> float | None:
+        found = kappa([one for one, _ in pairs], [other for _, other in pairs], scale, "quadratic")
         return None if found.off_scale else found.value
 
     computed: dict[str, Callable[[Both], float | None]] = {

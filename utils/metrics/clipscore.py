@@ -110,20 +110,20 @@ def _directions(vectors: Sequence[ArrayLike]) -> NDArray[np.float64]:
     return np.asarray(scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True)))
 
 
-def describe(model: str) -> str:
+def describe_encoder(model: str) -> str:
     """One line for the results: rule, model, revision, precision, and what was cut so far.
 
     The sentences are those of all scores of this process by this model, each counted once.
     """
 
-    def told(encoder: _ClipEncoder) -> str:
+    def line_of(encoder: _ClipEncoder) -> str:
         cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
         return (
             f"CLIPScore: {RULE}; {local_models.made_by(model, encoder.folder)}; {cut} to "
             f"{encoder.max_tokens} tokens"
         )
 
-    made, why = local_models.scored(KIND, model, _load, told)
+    made, why = local_models.scored(KIND, model, _load, line_of)
     return made or f"CLIPScore not computed: {why}"
 
 
@@ -167,11 +167,11 @@ class _ClipEncoder:
             self.pictures[picture.key] = self._vector("image", {"pixel_values": pixels})
         return self.pictures[picture.key]
 
-    def _vector(self, kind: str, given: Mapping[str, Tensor]) -> NDArray[np.float32]:
+    def _vector(self, kind: str, inputs: Mapping[str, Tensor]) -> NDArray[np.float32]:
         import torch
 
         with torch.inference_mode():
-            found = getattr(self.model, f"get_{kind}_features")(**given)
+            found = getattr(self.model, f"get_{kind}_features")(**inputs)
         # transformers 4 returns the vector alone, 5 with much else.
         vector: NDArray[np.float32] = getattr(found, "pooler_output", found)[0].float().numpy()
         return vector
@@ -183,7 +183,7 @@ def _load(_: str, folder: Path) -> _ClipEncoder:
 
     tokenizer = local_models.tokenizer_of(folder)
     processor = CLIPImageProcessor.from_pretrained(folder, local_files_only=True)
-    model = local_models.load(CLIPModel, folder)
+    model = local_models.load_local_model(CLIPModel, folder)
     positions = model.config.text_config.max_position_embeddings
     most = local_models.least(positions, tokenizer.model_max_length)
     return _ClipEncoder(folder, model, tokenizer, processor, most)

@@ -44,7 +44,7 @@ class ModelScores(NamedTuple):
         return aggregate.mean(self.values)
 
 
-def find(name: str) -> Path | None:
+def find_model(name: str) -> Path | None:
     """Folder of a model on this machine: `name` itself, or in the Hugging Face cache; or None."""
     from huggingface_hub import try_to_load_from_cache
 
@@ -70,7 +70,7 @@ def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, s
         use: may raise what it likes, as loaders and models do: an exception in an aggregation would
             cost the host's whole run (docs/design.md).
     """
-    folder = find(name)
+    folder = find_model(name)
     if folder is None:
         return None, f"{kind} {name!r} is not in the local Hugging Face cache and is no folder"
     try:
@@ -109,7 +109,7 @@ def problem(kind: str, name: str) -> str | None:
     return None if found else why
 
 
-def check(setting: str, model: str | None, kind: str, like: str) -> None:
+def check_model(setting: str, model: str | None, kind: str, like: str) -> None:
     """Stop before a run whose `model`, if the user's `setting` names one, cannot be used.
 
     Raises:
@@ -122,7 +122,9 @@ def check(setting: str, model: str | None, kind: str, like: str) -> None:
         )
 
 
-def load(auto: type[AutoModel], folder: Path, *, optional: str | None = None) -> PreTrainedModel:
+def load_local_model(
+    auto: type[AutoModel], folder: Path, *, optional: str | None = None
+) -> PreTrainedModel:
     """A model in single precision, ready to be evaluated.
 
     Args:

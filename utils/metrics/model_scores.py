@@ -124,7 +124,7 @@ class _TextEncoder:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase  # its model_max_length is the true limit
     layer: int
-    known: dict[tuple[tuple[str, ...], ...], tuple[float, int]] = field(default_factory=dict)
+    scores: dict[tuple[tuple[str, ...], ...], tuple[float, int]] = field(default_factory=dict)
 
     def hidden(self, texts: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden states (text, token, layer, size), mask and weights (text, token)."""
@@ -139,15 +139,15 @@ class _TextEncoder:
 
     def cut(self) -> str:
         """The number of texts that were cut so far."""
-        cut, most = sum(own for _, own in self.known.values()), self.tokenizer.model_max_length
-        return f"{cut} texts of {len(self.known)} different items cut to {most} tokens"
+        cut, most = sum(own for _, own in self.scores.values()), self.tokenizer.model_max_length
+        return f"{cut} texts of {len(self.scores)} different items cut to {most} tokens"
 
     def best_f1(self, candidate: str, references: Sequence[str]) -> float:
         """Best F1 of one item."""
         given = _cleaned([candidate]), _cleaned(references)
-        if given not in self.known:
-            self.known[given] = self._best_f1(*given)
-        return self.known[given][0]
+        if given not in self.scores:
+            self.scores[given] = self._best_f1(*given)
+        return self.scores[given][0]
 
     def _best_f1(self, candidate: Texts, references: Texts) -> tuple[float, int]:
         """Best F1, and how many of the texts were cut.
@@ -188,7 +188,7 @@ def _load_encoder(name: str, folder: Path) -> _TextEncoder:
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
-    model = local_models.load(AutoModel, folder, optional="pooler")
+    model = local_models.load_local_model(AutoModel, folder, optional="pooler")
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     positions = getattr(model.config, "max_position_embeddings", None) or 0
@@ -309,11 +309,11 @@ def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
 
 
 def _load_scorer(_: str, folder: Path) -> _Scorer:
-    """The model with its limits; raises what transformers raises, as `local_models.load` does."""
+    """The model with its limits; raises what transformers raises."""
     from transformers import AutoModelForSeq2SeqLM
 
     tokenizer = local_models.tokenizer_of(folder)
-    model = local_models.load(AutoModelForSeq2SeqLM, folder)
+    model = local_models.load_local_model(AutoModelForSeq2SeqLM, folder)
 
     def most(side: str) -> int:
         """Tokens that one side can tell the positions of; T5 has no such limit."""

@@ -107,7 +107,7 @@ class SetScores(NamedTuple):
     hit1: float
 
 
-def set_scores(given: Collection[int], true: Collection[int]) -> SetScores:
+def set_scores(selected: Collection[int], true: Collection[int]) -> SetScores:
     """Precision, recall and F1 of a selection by number against the true one; an empty one gives 0.
 
     Args:
@@ -115,18 +115,18 @@ def set_scores(given: Collection[int], true: Collection[int]) -> SetScores:
         true: numbers. Of none at all IoU is 1 where nothing is given either, as in the benchmark's
             own code, and all else 0.
     """
-    chosen, wanted = set(given), set(true)
+    chosen, wanted = set(selected), set(true)
     return _scores(len(chosen & wanted), len(chosen), len(wanted))
 
 
-def _scores(hits: float, given: int, true: int) -> SetScores:
-    if not given and not true:
+def _scores(hits: float, n_selected: int, true: int) -> SetScores:
+    if not n_selected and not true:
         return SetScores(0.0, 0.0, 0.0, 1.0, 0.0)
     return SetScores(
-        precision=hits / given if given else 0.0,
+        precision=hits / n_selected if n_selected else 0.0,
         recall=hits / true if true else 0.0,
-        f1=2 * hits / (given + true),
-        iou=hits / (given + true - hits),
+        f1=2 * hits / (n_selected + true),
+        iou=hits / (n_selected + true - hits),
         hit1=float(hits > 0),
     )
 

@@ -135,8 +135,8 @@ def jackknife(
     names = sorted(groups)
     count = min(len(names), GROUPS)
 
-    def without(left: int | None) -> float:
-        kept = (groups[name] for place, name in enumerate(names) if place % count != left)
+    def without(cluster: int | None) -> float:
+        kept = (groups[name] for place, name in enumerate(names) if place % count != cluster)
         value = statistic([item for own in kept for item in own])
         return math.nan if value is None or not math.isfinite(value) else value
 

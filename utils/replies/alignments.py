@@ -94,7 +94,7 @@ def read_alignment(
     """
     reply = reply_text.shape(text)
     none = (frozenset[int](),) * n_sentences
-    if not reply.there:
+    if not reply.has_text:
         return ClipAlignment(none, reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_clips, at_limit=at_limit)))
     heads = list(_HEAD.finditer(visible))

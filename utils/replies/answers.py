@@ -69,7 +69,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
     if not 1 <= len(options) <= len(string.ascii_uppercase):
         raise ValueError(f"{len(options)} options; letters exist for 1 to 26")
     reply = shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return LetterChoice(None, reply.status, None)
     texts = [normalise(option) for option in options]
     folded = dict(zip(string.ascii_uppercase, map(fold, texts), strict=False))
@@ -199,9 +199,9 @@ def _machine(text: str, item: OptionTexts) -> list[Said]:
     return sorted(found, key=lambda one: one.end)
 
 
-def _outside(said: Iterable[Said], places: Sequence[Said]) -> list[Said]:
+def _outside(statements: Iterable[Said], places: Sequence[Said]) -> list[Said]:
     """Statements whose letters stand in none of the places."""
-    return [one for one in said if not any(m.start < one.end <= m.end for m in places)]
+    return [one for one in statements if not any(m.start < one.end <= m.end for m in places)]
 
 
 def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:

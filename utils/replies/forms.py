@@ -31,7 +31,7 @@ class StatementForm(NamedTuple):
 
 
 @cache
-def table(name: str) -> JsonObject:
+def load_table(name: str) -> JsonObject:
     """Return a data file of this package, `forms` or `languages`, as plain types."""
     text = (resources.files(__package__) / f"{name}.yml").read_text(encoding="utf-8")
     return dict(json_files.package_yaml(text))
@@ -40,19 +40,19 @@ def table(name: str) -> JsonObject:
 @cache
 def of_rank(rank: str) -> tuple[StatementForm, ...]:
     """Return the forms of one rank, compiled, in the order of the file."""
-    return tuple(_form(row) for row in table("forms")["forms"] if row["rank"] == rank)
+    return tuple(_form(row) for row in load_table("forms")["forms"] if row["rank"] == rank)
 
 
 @cache
 def guards(file: str = "forms") -> dict[str, re.Pattern[str]]:
     """Return the compiled guards of a data file, by name."""
-    data = table(file)
+    data = load_table(file)
     parts = _words() | data["parts"]
     return {row["name"]: _compile(row["pattern"], parts) for row in data["guards"]}
 
 
 def _form(row: JsonObject) -> StatementForm:
-    pattern, parts = row["pattern"], _words() | table("forms")["parts"]
+    pattern, parts = row["pattern"], _words() | load_table("forms")["parts"]
     text = None
     if row.get("text"):
         head = pattern.replace("{FILLER}{LETTER}", "{LETTER}")
@@ -71,7 +71,7 @@ def _compile(pattern: str, parts: Mapping[str, str]) -> re.Pattern[str]:
 @cache
 def _words() -> dict[str, str]:
     """What stands for {NAME} in a pattern beside a file's own parts: words of all languages."""
-    languages: dict[str, JsonObject] = table("languages")
+    languages: dict[str, JsonObject] = load_table("languages")
 
     def listed(column: str, names: Iterable[str] = languages) -> list[str]:
         """A column's words, longest first."""

@@ -98,22 +98,22 @@ def statement_at(
     return LetterStatement(letter, text[max(0, start - BEFORE) : start], after, near, subject)
 
 
-def letters_of(one: LetterStatement, item: OptionTexts) -> frozenset[str]:
+def letters_of(statement: LetterStatement, item: OptionTexts) -> frozenset[str]:
     """The letters that a statement names; none if out of range, or against its own text."""
-    if is_name(one, item) and (named := named_option(one, item)):
+    if is_name(statement, item) and (named := named_option(statement, item)):
         return frozenset(named)
-    letter, texts = one.letter.upper(), item.named_by(one.after)
-    whole = item.named_by(one.letter + one.after)
-    if len(whole) == 1 and not texts and not one.subject:  # "Answer: B > A", an option's text
+    letter, texts = statement.letter.upper(), item.named_by(statement.after)
+    whole = item.named_by(statement.letter + statement.after)
+    if len(whole) == 1 and not texts and not statement.subject:  # "Answer: B > A", an option's text
         return frozenset(whole)
     contradicts = bool(texts) and letter not in texts  # "A) text of B"
-    if contradicts or letter not in item.options or is_name(one, item):
+    if contradicts or letter not in item.options or is_name(statement, item):
         return frozenset()
-    return frozenset({letter, *_seconds(one, item)})
+    return frozenset({letter, *_seconds(statement, item)})
 
 
 def is_word(
-    one: LetterStatement, item: OptionTexts, plain: frozenset[str], *, whole: bool = False
+    statement: LetterStatement, item: OptionTexts, plain: frozenset[str], *, whole: bool = False
 ) -> bool:
     """Article guard: whether the letter is a word of the sentence ("A man", "E poi", "a sinistra").
 
@@ -122,49 +122,51 @@ def is_word(
     """
     guards = forms.guards()
     end = guards["end of whole"] if whole else guards["end"]
-    if end.match(one.after) or _joined(one, item):
+    if end.match(statement.after) or _joined(statement, item):
         return False
-    if one.letter in plain and one.after.startswith(" "):
+    if statement.letter in plain and statement.after.startswith(" "):
         return False
-    return one.letter.upper() not in item.named_by(one.after)
+    return statement.letter.upper() not in item.named_by(statement.after)
 
 
-def is_name(one: LetterStatement, item: OptionTexts) -> bool:
+def is_name(statement: LetterStatement, item: OptionTexts) -> bool:
     """Whether the letter is part of a name ("B flat", "Team B", "B. B. King").
 
     So it is if it stands beside the same word in an option's text; not if its own text follows.
     """
-    if one.letter.upper() in item.named_by(one.after):
+    if statement.letter.upper() in item.named_by(statement.after):
         return False
-    if one.subject:
-        word = forms.guards()["word before"].search(one.before)
-        named = forms.guards()["named before"].search(one.before)
-        return bool(named or (word and item.hold(word[1], one.letter)))
-    word = forms.guards()["next word"].match(one.after)
-    named = forms.guards()["named after"].match(one.after)
-    return bool(named or (word and item.hold(one.letter, word[1])))
+    if statement.subject:
+        word = forms.guards()["word before"].search(statement.before)
+        named = forms.guards()["named before"].search(statement.before)
+        return bool(named or (word and item.hold(word[1], statement.letter)))
+    word = forms.guards()["next word"].match(statement.after)
+    named = forms.guards()["named after"].match(statement.after)
+    return bool(named or (word and item.hold(statement.letter, word[1])))
 
 
-def named_option(one: LetterStatement, item: OptionTexts) -> str | None:
+def named_option(statement: LetterStatement, item: OptionTexts) -> str | None:
     """The option whose whole text is the name that holds the letter ("The answer is G major")."""
-    line = one.before.rpartition("\n")[2] if one.subject else ""
-    name = fold(line + one.letter + ("" if one.subject else one.after))
-    return None if one.after.endswith("?") else item.called(name)
+    line = statement.before.rpartition("\n")[2] if statement.subject else ""
+    name = fold(line + statement.letter + ("" if statement.subject else statement.after))
+    return None if statement.after.endswith("?") else item.called(name)
 
 
-def is_refuted(one: LetterStatement, item: OptionTexts) -> bool:
+def is_refuted(statement: LetterStatement, item: OptionTexts) -> bool:
     """Whether the statement denies, doubts, supposes, asks, or tells what somebody else says."""
     guards = forms.guards()
-    if denies(one.before):
+    if denies(statement.before):
         return True
-    question = guards["asked verdict"] if one.subject else guards["asked"]
-    if question.match(one.after) or (one.subject and guards["restricted"].match(one.after)):
+    question = guards["asked verdict"] if statement.subject else guards["asked"]
+    if question.match(statement.after) or (
+        statement.subject and guards["restricted"].match(statement.after)
+    ):
         return True
-    letter = one.letter.upper()
-    own, text = dict(item.opened(one.after)).get(letter), item.options.get(letter)
-    if own is None and text and f"{fold(one.after)} ".startswith(f"{text} "):
+    letter = statement.letter.upper()
+    own, text = dict(item.opened(statement.after)).get(letter), item.options.get(letter)
+    if own is None and text and f"{fold(statement.after)} ".startswith(f"{text} "):
         return False  # its own option's text, which goes on
-    after = one.after[own or 0 :]
+    after = statement.after[own or 0 :]
     return bool(guards["denied after"].match(after) or guards["not shown"].match(after))
 
 
@@ -183,23 +185,25 @@ def is_quoted(text: str, start: int) -> bool:
     return text.count('"', line, start) % 2 == 1 and '"' in text[start : end if end >= 0 else None]
 
 
-def _seconds(one: LetterStatement, item: OptionTexts) -> Iterator[str]:
+def _seconds(statement: LetterStatement, item: OptionTexts) -> Iterator[str]:
     """Other letters that the statement names: joined to the first, a correction, or a list."""
     guards = forms.guards()
-    before = guards["pair before"] if one.subject else guards["either before"]
-    yield from (match["letter"] for match in before.finditer(one.before))
-    letter, rest = one.letter.upper(), fold(one.after)
+    before = guards["pair before"] if statement.subject else guards["either before"]
+    yield from (match["letter"] for match in before.finditer(statement.before))
+    letter, rest = statement.letter.upper(), fold(statement.after)
     # Its own option's text may hold any letters; other text may name or list a second one.
     if not rest or rest != item.options.get(letter):
-        yield _joined(one, item) or letter
-        if guards["marker"].match(one.after):
-            listed = (match["letter"].upper() for match in guards["listed"].finditer(one.near))
+        yield _joined(statement, item) or letter
+        if guards["marker"].match(statement.after):
+            listed = (
+                match["letter"].upper() for match in guards["listed"].finditer(statement.near)
+            )
             yield from (other for other in listed if other > letter)
 
 
-def _joined(one: LetterStatement, item: OptionTexts) -> str | None:
+def _joined(statement: LetterStatement, item: OptionTexts) -> str | None:
     """A second letter right after the first: "or B", "e B", "/B", or ", B" and what ends there."""
-    second = forms.guards()["pair"].match(one.after)
+    second = forms.guards()["pair"].match(statement.after)
     if not second:
         return None
     following: str | None = second["next"]  # nothing joins it, so it may be an initial or a word

@@ -79,7 +79,7 @@ def labelled(text: str) -> str:
     return guard("machine form").sub(line, text)
 
 
-def placed(text: str, start: int, end: int, asked: str, *, bare: bool) -> Statement | None:
+def placed(text: str, start: int, end: int, subject: str, *, bare: bool) -> Statement | None:
     """The statement at a place, without its numbers; None if it is none, or of something else.
 
     Args:
@@ -88,13 +88,13 @@ def placed(text: str, start: int, end: int, asked: str, *, bare: bool) -> Statem
     """
     before, after = text[max(0, start - LEAD) : start], text[end : end + denials.BEFORE]
     lead = _lead(before)
-    named = guard(f"{asked} label").search(lead)
+    named = guard(f"{subject} label").search(lead)
     if denials.is_denied(before, after) or guard("something else behind").match(after):
         return None
     if guard("supposed" if named else "something else").search(lead):
         return None
     if bare and not named:
-        known = guard(f"{asked} mention").search(lead) or not lead.isascii()
+        known = guard(f"{subject} mention").search(lead) or not lead.isascii()
         unknown = guard("labelled").search(lead) and not (known or corrections(lead))
         if unknown or guard("not chosen").search(before) or guard("quantity").search(lead):
             return None
@@ -126,7 +126,7 @@ def corrections(text: str) -> list[str]:
 
 
 def settled(
-    found: Iterable[Statement],
+    statements: Iterable[Statement],
     text: str,
     same: Callable[[Iterable[int]], object] = tuple,
     *,
@@ -143,7 +143,7 @@ def settled(
     """
     ranked: list[Statement] = []
     best, end = 0, 0
-    for one in sorted(found, key=lambda one: one.start):
+    for one in sorted(statements, key=lambda one: one.start):
         # What stands behind a correction ("Wait, no: ...") is as good as what it corrects.
         between = text[end : one.start] if best and not near else one.lead
         corrects = bool(corrections(between)) and not guard("goes on").match(text, one.end)

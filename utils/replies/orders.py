@@ -103,7 +103,7 @@ def read_order(text: str, n: int, unit: str, *, at_limit: bool = False) -> Order
         at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
     reply = reply_text.shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return Order((), reply.status, {})
     shown = re.sub(r"\r\n?", "\n", uncut(text, reply, n, at_limit=at_limit))
     grammar, arrows = _grammar(unit), _ARROW.sub(" > ", shown)

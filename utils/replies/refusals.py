@@ -66,11 +66,11 @@ def declines(text: str, options: Sequence[str]) -> bool:
     return _only(text.lower(), kinds["abstains"], kinds["courtesy"], kinds["denies"])
 
 
-def _only(reply: str, wanted: re.Pattern[str], *others: re.Pattern[str]) -> bool:
+def _only(reply: str, pattern: re.Pattern[str], *others: re.Pattern[str]) -> bool:
     """Whether a short reply has a sentence of one kind, and none but this and `others`."""
     if len(reply) > LENGTH:
         return False
     sentences = [part for part in re.split(r"(?<=[.!?]) |\n", reply) if part]
-    own = [bool(wanted.match(part)) for part in sentences]
+    own = [bool(pattern.match(part)) for part in sentences]
     other = (any(kind.match(part) for kind in others) for part in sentences)
     return any(own) and all(a or b for a, b in zip(own, other, strict=True))

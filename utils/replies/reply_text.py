@@ -34,7 +34,7 @@ class ShapedReply(NamedTuple):
     text: str
 
     @property
-    def there(self) -> bool:
+    def has_text(self) -> bool:
         """Whether there is a text to parse."""
         return self.status in ("ok", "refused")
 
@@ -54,7 +54,7 @@ def to_judge(text: str) -> tuple[str, str]:
     refusal is: the papers' judges are asked about every answer that is not empty.
     """
     reply = _shaped(text)
-    return ("ok", reply.text.strip()) if reply.there else (reply.status, "")
+    return ("ok", reply.text.strip()) if reply.has_text else (reply.status, "")
 
 
 def reply_status(text: str) -> str:

@@ -101,7 +101,7 @@ def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> 
         at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
     reply = reply_text.shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return FrameSelection((), frozenset(), reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     found = settled([*_selections(visible)], visible, frozenset)
@@ -127,7 +127,7 @@ def read_joint(
         n_sentences: as for `read_summary`.
     """
     reply = reply_text.shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return Summary((), reply.status, {}), FrameSelection((), frozenset(), reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     headed = (
@@ -171,23 +171,23 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
 
 
 def _selected(
-    reply: ShapedReply, found: Statement | None, n_frames: int, k: int, **form: bool
+    reply: ShapedReply, statement: Statement | None, n_frames: int, k: int, **form: bool
 ) -> FrameSelection:
-    if found is None:
+    if statement is None:
         # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
         if _EMPTY_ARRAY.search(reply.text):
             return FrameSelection((), frozenset(), "empty", {})
         return FrameSelection((), frozenset(), *nothing(reply))
-    known = [number for number in found.numbers if 1 <= number <= n_frames]
+    known = [number for number in statement.numbers if 1 <= number <= n_frames]
     violations = {
-        "too_many": max(0, len(found.numbers) - k),
-        "too_few": max(0, k - len(found.numbers)),
-        "repeated": repeats([*found.numbers]),
-        "out_of_range": len(found.numbers) - len(known),
+        "too_many": max(0, len(statement.numbers) - k),
+        "too_few": max(0, k - len(statement.numbers)),
+        "repeated": repeats([*statement.numbers]),
+        "out_of_range": len(statement.numbers) - len(known),
         **form,
     }
     frames = tuple(dict.fromkeys(known))
-    return FrameSelection(frames, frozenset(found.numbers), "ok", nonzero(violations))
+    return FrameSelection(frames, frozenset(statement.numbers), "ok", nonzero(violations))
 
 
 def _selections(text: str) -> Iterator[Statement]:

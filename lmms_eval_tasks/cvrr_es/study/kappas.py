@@ -69,8 +69,8 @@ def _interval(
         a, b = pair.rating or 0, pair.reference or 0
         sums[place[pair.video], number] += (1, a, b, (a - b) ** 2, a * a + b * b)
 
-    def statistic(drawn: Sequence[int]) -> float | None:
-        n, a, b, apart, squares = sums[drawn].sum(axis=0).T
+    def statistic(indices: Sequence[int]) -> float | None:
+        n, a, b, apart, squares = sums[indices].sum(axis=0).T
         expected = n * squares - 2 * a * b  # 0: nobody rated, or both gave one and the same label
         made = ((expected - n * apart) / np.where(expected, expected, np.nan)).tolist()
         return of_kappas([None if math.isnan(value) else value for value in made])
@@ -80,11 +80,11 @@ def _interval(
     return _there(replace(found, estimate=float(estimate or 0), n=items))
 
 
-def _there(found: stats.Interval) -> ReportPart:
+def _there(interval: stats.Interval) -> ReportPart:
     """The interval, or the reason why there is none."""
-    if found.ends is None:
-        return {"interval": None, "no_interval": found.method.removeprefix("none: ")}
-    return {"interval": found.as_dict(), "no_interval": ""}
+    if interval.ends is None:
+        return {"interval": None, "no_interval": interval.method.removeprefix("none: ")}
+    return {"interval": interval.as_dict(), "no_interval": ""}
 
 
 def _shown(value: float | None, interval: ReportPart) -> ReportPart:
@@ -169,14 +169,14 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     }
 
 
-def difference(one: RatingPairs, other: RatingPairs) -> ReportPart:
-    """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
+def difference(minuend: RatingPairs, other: RatingPairs) -> ReportPart:
+    """Mean kappa of `minuend` minus that of `other` (over candidates, then dimensions).
 
     Kappas of different answers cannot be compared (docs/metrics.md): over the items that both, and
     the reference, gave a whole rating. Cells where either has no kappa are left out. In each
     resample both have the same videos. Both are pairs of the same items, of which `n` count.
     """
-    both = [own for own in zip(one, other, strict=True) if all(pair.whole for pair in own)]
+    both = [own for own in zip(minuend, other, strict=True) if all(pair.whole for pair in own)]
     first, second = (cells([own[side] for own in both]) for side in (0, 1))
     sizes = [len(own) for own in first.values()]
     groups = [pairs for side in (first, second) for own in side.values() for pairs in own.values()]

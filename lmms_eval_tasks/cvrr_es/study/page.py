@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.study.kappas import BANDS
 from lmms_eval_tasks.cvrr_es.study.tables import Report, about, sheets
-from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, level, named, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, label_expression, level, picture
 
 if TYPE_CHECKING:
     import altair
@@ -59,7 +59,7 @@ def _chart(report: Report, width: int) -> altair.LayerChart:
     scale = alt.Scale(domain=[lowest, 1], nice=False)
     legend = alt.Legend(orient="top", columns=1 if width < WIDE else 4)
     of_kind = alt.Scale(domain=kinds, range=list(SERIES[: len(kinds)]))
-    axis = alt.Axis(labelExpr=named(names), labelPadding=9)
+    axis = alt.Axis(labelExpr=label_expression(names), labelPadding=9)
     base = alt.Chart(alt.Data(values=dots)).encode(y=alt.Y("place:O", title=None, axis=axis))
     bands = alt.Chart(alt.Data(values=striped)).mark_rect(color="var(--band)")
     return alt.layer(

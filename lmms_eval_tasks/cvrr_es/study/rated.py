@@ -27,7 +27,7 @@ class JudgeTask:
     # First ratings that may be shown; none in the first round.
     first: Mapping[AnswerKey, Sequence[RatingRow]] = field(default_factory=dict)
     rule: Selection | None = None  # the mixture's, and the judges that it shows of each item
-    chosen: Mapping[AnswerKey, JudgeChoice] = field(default_factory=dict)
+    choices: Mapping[AnswerKey, JudgeChoice] = field(default_factory=dict)
 
     def docs(self, rows: Sequence[CvrrDoc]) -> list[RatingDoc]:
         """Docs of all answers to these questions, by question, then by candidate."""
@@ -37,7 +37,7 @@ class JudgeTask:
                 if (question := row["id"]) not in own.answers:
                     continue
                 item = AnswerKey(question, own.candidate)
-                choice = self.chosen.get(item)
+                choice = self.choices.get(item)
                 shown = [
                     one.as_dict()
                     for one in self.first.get(item, ())
@@ -67,7 +67,7 @@ class JudgeTask:
         return made
 
 
-def make(
+def make_judge_task(
     task: str,
     *,
     candidates: Sequence[Aligned],

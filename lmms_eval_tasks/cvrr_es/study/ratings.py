@@ -32,7 +32,7 @@ from lmms_eval_tasks.media.sources import bad_items, stop
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.validation import told as told_of
+from lmms_eval_tasks.utils.validation import validation_problems as told_of
 
 OK = Status.OK.value
 _SOME = Field(pattern=r"\S")
@@ -120,12 +120,12 @@ class Loaded(NamedTuple):
     runs: list[saved_runs.SavedRun]  # among the files
 
 
-def read(paths: Sequence[Path]) -> list[RatingRow]:
+def read_ratings(paths: Sequence[Path]) -> list[RatingRow]:
     """The rows of `load`."""
-    return load(paths).rows
+    return load_ratings(paths).rows
 
 
-def load(paths: Sequence[Path]) -> Loaded:
+def load_ratings(paths: Sequence[Path]) -> Loaded:
     """The ratings in files and folders; in folders all *.jsonl, of saved samples our judges'.
 
     Raises:
@@ -176,7 +176,7 @@ def load(paths: Sequence[Path]) -> Loaded:
     return Loaded(rows, problems, runs)
 
 
-def notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[str]:
+def rating_notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[str]:
     """What to know of ratings that can be used: a line each."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}
@@ -222,7 +222,7 @@ def _entries(
         files |= dict.fromkeys(file.resolve() for file in own)
     for file in files:
         if _SAMPLES.search(file.name):
-            runs.append(run := saved_runs.read(file))
+            runs.append(run := saved_runs.read_saved_run(file))
             for item in saved_runs.saved_items(run):
                 entry = {n: item[n] for n in _FIELDS & item.keys()}
                 if {"asked", "video", "answer"} <= item.keys():

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.cvrr_es.judge import prompt
+from lmms_eval_tasks.cvrr_es.judge import load_judge_prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import JudgeError
@@ -64,12 +64,12 @@ class AnswerToRate(NamedTuple):
 class ReferenceVerdict(NamedTuple):
     """An answer and its verdict."""
 
-    asked: AnswerToRate
+    answer: AnswerToRate
     verdict: Verdict
 
     def row(self, label: str) -> RatingRow:
         """The rating as a line of a file; without one, its status says why."""
-        of, candidate, _, empty = self.asked
+        of, candidate, _, empty = self.answer
         score = self.verdict.score
         return RatingRow(
             *(of.dimension, of.id, of.video_id, candidate, label, ROUND),
@@ -77,13 +77,13 @@ class ReferenceVerdict(NamedTuple):
             reason="" if score is None else self.verdict.reason,
             status=self.verdict.status,
             empty=empty,
-            rated=rated_hash(of.question, of.video_id, self.asked.answer),
+            rated=rated_hash(of.question, of.video_id, self.answer.answer),
         )
 
     def transcript(self, label: str) -> dict[str, object]:
         """The rating, what it is of, and the verdict: `parts` are a debate's turns in order."""
-        one = self.asked.of
-        texts = {"question": one.question, "reference": one.reference, "answer": self.asked.answer}
+        one = self.answer.of
+        texts = {"question": one.question, "reference": one.reference, "answer": self.answer.answer}
         return {**self.row(label).as_dict(), "asked": texts, "verdict": self.verdict.as_dict()}
 
 
@@ -120,13 +120,13 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
     return found
 
 
-def criterion() -> Criterion:
+def reference_criterion() -> Criterion:
     """The criterion of a reference rating; `fields` has its fields.
 
     Raises:
         PromptError: the user's file does not fit.
     """
-    own = prompt(ROUND)
+    own = load_judge_prompt(ROUND)
     texts = own.text["system"], own.text["user"]
 
     def score(reply: ReferenceRating) -> float:
@@ -135,11 +135,11 @@ def criterion() -> Criterion:
     return Criterion(NAME, *texts, ReferenceRating, score, own.hash, bare="rating")
 
 
-def fields(asked: AnswerToRate) -> dict[str, str]:
+def fields(answer: AnswerToRate) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
-    remark = f"\n{prompt(ROUND).text['empty']}" if asked.empty else ""
-    texts = {"question": asked.of.question, "reference": asked.of.reference}
-    return {**texts, "candidate": asked.answer, "remark": remark}
+    remark = f"\n{load_judge_prompt(ROUND).text['empty']}" if answer.empty else ""
+    texts = {"question": answer.of.question, "reference": answer.of.reference}
+    return {**texts, "candidate": answer.answer, "remark": remark}
 
 
 def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[AnswerToRate]:
@@ -152,13 +152,13 @@ def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[Answer
     ]
 
 
-def rate(judge: Judge, asked: Sequence[AnswerToRate]) -> list[ReferenceVerdict]:
+def rate(judge: Judge, answers: Sequence[AnswerToRate]) -> list[ReferenceVerdict]:
     """Rate answers, as many at once as requests may be in flight; trouble becomes a status."""
     from lmms_eval_tasks.judges.run import ordered_map
 
-    wanted = criterion()
+    wanted = reference_criterion()
     return ordered_map(
-        lambda one: ReferenceVerdict(one, judge.verdict(wanted, fields(one))), asked, NAME
+        lambda one: ReferenceVerdict(one, judge.verdict(wanted, fields(one))), answers, NAME
     )
 
 
@@ -167,20 +167,20 @@ class _StandIn(Judge):
 
     def __init__(self, config: JudgeConfig, rating: int) -> None:
         self.config, self.rating = config, rating
-        self.asked: list[LikelyRequest] = []
+        self.requests: list[LikelyRequest] = []
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
         reason = " ".join(["word"] * (REPLY_TOKENS - 10))
         reply = json.dumps({"reason": reason, "rating": self.rating})
-        self.asked += [(criterion, dict(fields), reply)] * samples
+        self.requests += [(criterion, dict(fields), reply)] * samples
         said = Verdict(float(self.rating), "ok", reason, reply, judge=self.config.label)
         return [said] * samples
 
 
-def estimate(config: JudgeConfig, asked: Sequence[AnswerToRate]) -> list[str]:
-    """The work of rating `asked` in words, asking nobody: each model, all together, notes.
+def estimate(config: JudgeConfig, answers: Sequence[AnswerToRate]) -> list[str]:
+    """The work of rating answers in words, asking nobody: each model, all together, notes.
 
     Every turn of a debate is put together as it is, between stand-ins. Without repairs and without
     what is in the cache already.
@@ -189,23 +189,23 @@ def estimate(config: JudgeConfig, asked: Sequence[AnswerToRate]) -> list[str]:
     from lmms_eval_tasks.judges.debate import DebateJudge
 
     # Two candidates may give the same answer, which is asked about once.
-    different = {(one.of.question, one.of.reference, one.answer): one for one in asked}
+    different = {(one.of.question, one.of.reference, one.answer): one for one in answers}
     models = dict.fromkeys(config.members or (config,))
     # The agents differ, so that the debate is as long as it can be.
     played = {one: _StandIn(one, number) for number, one in enumerate(models, 1)}
     members = [played[one] for one in config.members]
     judge: Judge = DebateJudge(config, members) if members else played[config]
     for one in different.values():
-        judge.verdict(criterion(), fields(one))
-    plans = [plan(model, own.asked) for model, own in played.items()]
+        judge.verdict(reference_criterion(), fields(one))
+    plans = [plan(model, own.requests) for model, own in played.items()]
     total = CostEstimate()
     for each in plans:
         total.add(each)
     notes = [note for each in plans for note in each.notes]
     if config.members:
         notes.append("at most: where both agents give the same rating at once, two calls of five")
-    if len(different) < len(asked):
-        notes.append(f"{len(asked) - len(different):,} answers are another candidate's too: free")
+    if len(different) < len(answers):
+        notes.append(f"{len(answers) - len(different):,} answers are another candidate's too: free")
     lines = [f"{one.label}: {summary(each)}" for one, each in zip(models, plans, strict=True)]
     return [
         *lines,

@@ -92,35 +92,35 @@ class RatingReply(NamedTuple):
     status: str  # ok; else empty, truncated, refused, model_error (answers.py) or unparsed
 
 
-def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
+def read_rating(reply: str, sources: Sequence[str] = ()) -> RatingReply:
     """The rating in a judge's reply. No text raises.
 
     A rating off the scale, between two levels (4.5), or beside another one is `unparsed`, and so is
-    what stands in a text of `shown`. A rating without a reason counts.
+    what stands in a text of `sources`. A rating without a reason counts.
 
     Args:
         shown: what the candidate wrote, which the judge may quote. Not what other judges said:
             agreeing with one of them word for word is a rating (the paper's Figure 7 has some).
     """
     try:
-        rest = without_reasoning(reply, KEYS, shown)
+        rest = without_reasoning(reply, KEYS, sources)
     except UnreadableError:
         return RatingReply(None, "", "truncated")
     # What looks like reasoning, or like the next turn, in an object's text is its own.
     is_own = OBJECT_FIRST.match(rest) or strip_reasoning(rest)[0] != rest.strip()
     shaped = reply_text.ShapedReply("ok", rest) if is_own else reply_text.shape(rest)
-    if not shaped.there:
+    if not shaped.has_text:
         return RatingReply(None, "", shaped.status)
     try:
         text = reply_text.without_special_tokens(shaped.text)  # of chat templates
-        rating, reason = _rating(_unescaped(text), shown)
+        rating, reason = _rating(_unescaped(text), sources)
     except UnreadableError as error:
         cut = error.status is Status.TRUNCATED
         return RatingReply(None, "", "truncated" if cut else reply_text.unread(shaped))
     return RatingReply(rating, reason if reply_text.has_words(reason) else "", "ok")
 
 
-def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
+def _rating(text: str, sources: Sequence[str]) -> tuple[int, str]:
     """Rating and reason: of an object, of one without braces, or as stated.
 
     Raises:
@@ -128,9 +128,9 @@ def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
     """
     spans = list(objects(text, KEYS))
     if any(span.value is not None and span.value.keys() & set(KEYS) for span in spans):
-        found = _of_object(text, shown)
+        found = _of_object(text, sources)
         lines = dict.fromkeys(_OTHER_JUDGE.sub("", outside(spans, text)).splitlines())
-        told = [folded(source) for source in shown]
+        told = [folded(source) for source in sources]
         for line in filter(_MAY_RATE.search, lines):
             if any(folded(line) in source for source in told):
                 continue  # quoted
@@ -142,23 +142,23 @@ def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
                 raise UnreadableError("different ratings in one reply")
         return found
     if (whole := _braced(text)) is not None:
-        if any(folded(whole) in folded(source) for source in shown):
+        if any(folded(whole) in folded(source) for source in sources):
             raise UnreadableError("the reply repeats the candidate's text")
         try:
-            return _of_object(whole, shown)
+            return _of_object(whole, sources)
         except UnreadableError:
             pass  # `Rating: 4` in front of free text is stated, and no object
     plain = _levelled(text)
     try:
-        rating = _stated(plain, shown)
+        rating = _stated(plain, sources)
     except UnreadableError:
         plain = _levelled(_OTHER_JUDGE.sub("", text))
-        rating = _stated(plain, shown)
+        rating = _stated(plain, sources)
     return rating, _reason(plain)
 
 
-def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
-    value: Any = reader.read(text, _Schema, shown)
+def _of_object(text: str, sources: Sequence[str]) -> tuple[int, str]:
+    value: Any = reader.read_reply(text, _Schema, sources)
     values = [span.value for span in objects(text, KEYS) if span.value]
     ratings = {str(_number(own[key])) for own in values for key in _RATING_KEYS if key in own}
     if len(ratings) > 1:
@@ -166,13 +166,15 @@ def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
     return int(value.rating), value.reason.strip()
 
 
-def _stated(text: str, shown: Sequence[str]) -> int:
+def _stated(text: str, sources: Sequence[str]) -> int:
     # As the reply itself was taken: without special tokens, and without the marks of a turn.
-    plain = [reply_text.without_special_tokens(one) for one in shown]
-    plain += [reply_text.shape(one).text for one in shown]
+    plain = [reply_text.without_special_tokens(one) for one in sources]
+    plain += [reply_text.shape(one).text for one in sources]
     if any(folded(text) == folded(one) for one in plain):
         raise UnreadableError("the reply repeats the candidate's text")
-    value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
+    value: Any = reader.read_reply(
+        text, _Schema, [*sources, *plain, *map(_levelled, plain)], bare="rating"
+    )
     return int(value.rating)
 
 

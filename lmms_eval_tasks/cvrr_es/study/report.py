@@ -100,26 +100,26 @@ def _name(rater: Rater) -> str:
     return rater.judge + how.get(rater.round, f", {rater.round}")
 
 
-def _rater(name: str, own: RatingPairs, judge: str = "", how: str = "panel") -> Report:
+def _rater(name: str, pairs: RatingPairs, judge: str = "", how: str = "panel") -> Report:
     """What a rater or a panel gave, and how far it can be relied on."""
-    candidates = sorted({pair.item.candidate for pair in own})
+    candidates = sorted({pair.item.candidate for pair in pairs})
     return {
         "name": name,
         "judge": judge,
         "round": how,
         "itself": [one for one in candidates if folded(one) == folded(judge) != ""],
-        "kappa": kappas.reliability(own),
-        "leniency": kappas.leniency(own),
-        "ratings": summaries(own),
+        "kappa": kappas.reliability(pairs),
+        "leniency": kappas.leniency(pairs),
+        "ratings": summaries(pairs),
     }
 
 
 def _panels(
-    made: Study, alone: Mapping[str, RatingPairs], strata: selection.Strata
+    study: Study, alone: Mapping[str, RatingPairs], strata: selection.Strata
 ) -> dict[str, tuple[RatingPairs, str]]:
     """Every panel's ratings and what a reader should know of them, by its name in tables."""
     given = {judge: {pair.item: pair.rating for pair in own} for judge, own in alone.items()}
-    truth = {pair.item: pair.rating for pair in made.reference}
+    truth = {pair.item: pair.rating for pair in study.reference}
     found: dict[str, tuple[RatingPairs, str]] = {}
     for name in PANELS if len(alone) > 1 else ():
         if name != FITTED or len({one.fold for one in strata.values()}) > 1:
@@ -129,7 +129,7 @@ def _panels(
         if name == FITTED and not truth:
             own = Panel({})
         pairs = [
-            pair._replace(rating=own.ratings.get(pair.item), asked=pair.item in own.ratings)
+            pair._replace(rating=own.ratings.get(pair.item), was_asked=pair.item in own.ratings)
             for pair in next(iter(alone.values()))
         ]
         title = {"dawid_skene": "Dawid-Skene", FITTED: "kappa-weighted mean"}.get(name, name)
@@ -137,7 +137,9 @@ def _panels(
     return found
 
 
-def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Iterator[str]:
+def _notes(
+    study: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow]
+) -> Iterator[str]:
     """What a reader of the numbers must know."""
     if not reference:
         yield (
@@ -145,14 +147,14 @@ def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow
             "and name their file with --reference"
         )
     referees = {Rater(row.judge, row.round) for row in reference}
-    for judge, name in sorted(made.raters.keys() & referees):
+    for judge, name in sorted(study.raters.keys() & referees):
         yield f"{judge} ({name}) made the reference: not compared with itself"
     videos: dict[str, set[str]] = {}
-    for place in made.places.values():
+    for place in study.places.values():
         videos.setdefault(place.dimension, set()).add(place.video)
     fewest = min(map(len, videos.values()))
     if fewest > 1 and (told := stats.few(fewest)):
         yield told
     compared = [row for row in rows if Rater(row.judge, row.round) not in referees]
-    yield from ratings.notes(compared, made.items)
-    yield from (f"reference: {line}" for line in ratings.notes(reference, made.items))
+    yield from ratings.rating_notes(compared, study.items)
+    yield from (f"reference: {line}" for line in ratings.rating_notes(reference, study.items))

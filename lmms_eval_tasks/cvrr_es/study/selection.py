@@ -26,7 +26,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.utils.metrics import aggregate, agreement
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 FOLDS = 5  # if there are as many videos
 
@@ -61,10 +61,10 @@ def strata(
     loads = [Counter[str]() for _ in range(max(1, min(FOLDS, len(of_video))))]
     found: dict[AnswerKey, Stratum] = {}
 
-    def drawn(place: QuestionPlace) -> bytes:
+    def draw_key(place: QuestionPlace) -> bytes:
         return hashlib.sha256(f"0\0video\0{place.video}".encode()).digest()
 
-    for place in sorted(of_video, key=drawn):
+    for place in sorted(of_video, key=draw_key):
         dimension, own = place.dimension, of_video[place]
         fold = min(range(len(loads)), key=lambda i: (loads[i][dimension], loads[i].total(), i))
         loads[fold][dimension] += len(own)
@@ -149,7 +149,7 @@ def parse(text: str) -> Selection:
             return TypeAdapter(Selection).validate_python(given)
         why = "a setting is given twice, or theta and top at once"
     except ValidationError as error:
-        why = told(error)
+        why = validation_problems(error)
     raise TasksError(
         f"the mixture's selection {text!r}: {why}; expected a form like theta=0.08, top=2 or "
         "theta=0.2,cross_fit=no"

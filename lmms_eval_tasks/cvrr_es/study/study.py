@@ -42,7 +42,7 @@ class RatingPair(NamedTuple):
     video: str
     rating: float | None  # None where it failed, or nobody asked
     reference: float | None
-    asked: bool = True  # whether the rater has a row for it
+    was_asked: bool = True  # whether the rater has a row for it
 
     @property
     def whole(self) -> bool:
@@ -96,9 +96,11 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
         rated | truth.keys(), key=lambda item: (_ORDER[places[item.question].dimension], item)
     )
 
-    def pairs(own: Mapping[AnswerKey, float | None]) -> RatingPairs:
+    def pairs(ratings: Mapping[AnswerKey, float | None]) -> RatingPairs:
         return [
-            RatingPair(item, *places[item.question], own.get(item), truth.get(item), item in own)
+            RatingPair(
+                item, *places[item.question], ratings.get(item), truth.get(item), item in ratings
+            )
             for item in items
         ]
 
@@ -139,7 +141,7 @@ def summary(pairs: RatingPairs) -> ReportPart:
     """
     given = [pair.rating for pair in pairs if pair.rating is not None]
     counts = Counter(given)
-    asked = sum(pair.asked for pair in pairs)
+    asked = sum(pair.was_asked for pair in pairs)
     return {
         "mean": math.fsum(given) / len(given) if given else None,
         "rated": len(given),

@@ -36,7 +36,7 @@ BUILD = "build"  # our field of a video: how it was made
 class Job(NamedTuple):
     """One video; `video` as in the JSON file, without texts."""
 
-    made: Structure
+    structure: Structure
     frames: FrameArchive
     video: dict[str, Any]
 
@@ -74,7 +74,7 @@ def _digest(video: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def build(
+def build_records(
     jobs: Mapping[str, Job], out: Path, config: JudgeConfig | None
 ) -> tuple[list[str], list[Written[dict[str, Any]]]]:
     """Ask for the texts of videos, if there is a model, and write their records.
@@ -84,17 +84,17 @@ def build(
     Raises:
         TasksError: the model cannot be used, or nothing be written.
     """
-    given = writer.load("build", steps.STEPS)
+    given = writer.load_step_prompt("build", steps.STEPS)
     done = [Written(name, job.video, {}) for name, job in jobs.items()]
     if config is not None:
         writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
         units = {n: steps.unit(given, job.video, job.frames.images) for n, job in jobs.items()}
-        done = writer.write(units, config, "haven build")
+        done = writer.run_units(units, config, "haven build")
     by = [{"model": config.label, "prompt": given.hash}] if config is not None else []
     told: list[str] = []
     content: dict[str, Any] = {}
     for number, one in enumerate(done, 1):
-        video = one.made
+        video = one.result
         assert video is not None  # what it lacks is missing in it
         missing = steps.missing(video)
         content[f"video_{number}"] = {
@@ -102,18 +102,21 @@ def build(
             BUILD: {"texts_by": by, "missing": missing, "digest": _digest(video)},
         }
         place = f"{OWN}/video_{number} ({one.unit})"
-        told.append(f"{place}: {_told(jobs[one.unit].made)}")
+        told.append(f"{place}: {_told(jobs[one.unit].structure)}")
         told += [f"{place}: missing: {', '.join(missing)}"] if missing else []
-    _write(out, content, [job.made for job in jobs.values()])
+    _write(out, content, [job.structure for job in jobs.values()])
     return told, done
 
 
-def _told(made: Structure) -> str:
-    inside = sum(len(made.shots[n]) for n in made.key_shots)
-    small = "" if made.key_shots else "; none fits 15 % of the frames: --shots N with more helps"
+def _told(structure: Structure) -> str:
+    inside = sum(len(structure.shots[n]) for n in structure.key_shots)
+    small = (
+        "" if structure.key_shots else "; none fits 15 % of the frames: --shots N with more helps"
+    )
     return (
-        f"{len(made.picks)} frames, {len(made.shots)} shots, {len(made.keyframes)} keyframes, "
-        f"{len(made.key_shots)} key shots of {inside} frames together{small}"
+        f"{len(structure.picks)} frames, {len(structure.shots)} shots, "
+        f"{len(structure.keyframes)} keyframes, "
+        f"{len(structure.key_shots)} key shots of {inside} frames together{small}"
     )
 
 
@@ -121,7 +124,7 @@ def estimate(jobs: Mapping[str, Job], config: JudgeConfig) -> tuple[Table, list[
     """What the texts of the videos need of a model, and how the numbers came about."""
     from lmms_eval_tasks.judges.prices import image_tokens
 
-    given = writer.load("build", steps.STEPS)
+    given = writer.load_step_prompt("build", steps.STEPS)
     todo = jobs.values()
     size = max(image_tokens(job.frames.width, job.frames.height) for job in todo)
     units = [steps.unit(given, job.video, job.frames.images) for job in todo]
@@ -131,29 +134,34 @@ def estimate(jobs: Mapping[str, Job], config: JudgeConfig) -> tuple[Table, list[
 # --- a video as the JSON file has it --------------------------------------------------------------
 
 
-def _without_texts(name: str, made: Structure) -> dict[str, Any]:
+def _without_texts(name: str, structure: Structure) -> dict[str, Any]:
     """A new video."""
     frames = [
-        {"frame_id": pick, "description": "", "is_gt": n in made.keyframes, "status": "missing"}
-        for n, pick in enumerate(made.picks)
+        {
+            "frame_id": pick,
+            "description": "",
+            "is_gt": n in structure.keyframes,
+            "status": "missing",
+        }
+        for n, pick in enumerate(structure.picks)
     ]
     clips = [
         {
             "clip_id": n,
             "summary": "",
-            "gt": n in made.key_shots,
-            "frames": [made.picks[place] for place in shot],
+            "gt": n in structure.key_shots,
+            "frames": [structure.picks[place] for place in shot],
             "frame_count": len(shot),
             "status": "missing",
         }
-        for n, shot in enumerate(made.shots)
+        for n, shot in enumerate(structure.shots)
     ]
     no_block = {"sentences": [], "alignments": [], "raw_text": ""}
     blocks = {steps.DOCUMENT_OF: no_block, steps.SUMMARY_OF: no_block}
     return {"video_name": name, "frames": frames, "clips": clips, **blocks}
 
 
-def arrays(made: Structure) -> dict[str, Any]:
+def arrays(structure: Structure) -> dict[str, Any]:
     """A video's group of the HDF5 file: name -> numpy array or number.
 
     A shot goes from its first sampled frame to the frame before the next shot's, the first one from
@@ -161,17 +169,17 @@ def arrays(made: Structure) -> dict[str, Any]:
     """
     import numpy as np
 
-    firsts = [0, *(made.picks[start] for start in made.starts[1:])]
-    lasts = [*(first - 1 for first in firsts[1:]), made.n_frames - 1]
+    firsts = [0, *(structure.picks[start] for start in structure.starts[1:])]
+    lasts = [*(first - 1 for first in firsts[1:]), structure.n_frames - 1]
     return {
         "change_points": np.array(list(zip(firsts, lasts, strict=True)), dtype=np.int64),
         "n_frame_per_seg": np.array(lasts, dtype=np.int64) - np.array(firsts) + 1,
-        "n_frames": np.int64(made.n_frames),
-        "n_steps": np.int64(len(made.picks)),
-        "picks": np.array(made.picks, dtype=np.int64),
-        "gtscore": np.array(made.importance, dtype=np.float64),
-        "gtframe": np.isin(np.arange(len(made.picks)), made.keyframes).astype(np.int64),
-        "shot_level_gt": np.isin(np.arange(len(firsts)), made.key_shots).astype(np.int64),
+        "n_frames": np.int64(structure.n_frames),
+        "n_steps": np.int64(len(structure.picks)),
+        "picks": np.array(structure.picks, dtype=np.int64),
+        "gtscore": np.array(structure.importance, dtype=np.float64),
+        "gtframe": np.isin(np.arange(len(structure.picks)), structure.keyframes).astype(np.int64),
+        "shot_level_gt": np.isin(np.arange(len(firsts)), structure.key_shots).astype(np.int64),
     }
 
 

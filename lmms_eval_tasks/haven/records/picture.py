@@ -36,7 +36,7 @@ def html(record: Record, images: Mapping[int, str]) -> str:
     )
 
 
-def taken(record: Record) -> dict[int, str]:
+def data_uris(record: Record) -> dict[int, str]:
     """Data URIs of its sampled frames by number, from 1; none if its video is not there.
 
     Raises:
@@ -46,7 +46,7 @@ def taken(record: Record) -> dict[int, str]:
 
     if not record.path.is_file():
         return {}
-    frames = indexed_frames.frames(record.path, record.picks, THUMBNAIL)
+    frames = indexed_frames.load_frames(record.path, record.picks, THUMBNAIL)
     found = {}
     for number in range(1, len(record.picks) + 1):
         file = io.BytesIO()

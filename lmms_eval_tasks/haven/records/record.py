@@ -35,7 +35,7 @@ from pydantic import (
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import KINDS
 from lmms_eval_tasks.utils import extras, json_files
-from lmms_eval_tasks.utils.validation import FileName, told
+from lmms_eval_tasks.utils.validation import FileName, validation_problems
 
 # --- the JSON of one video ------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class Block(_Entry):
     raw_text: str | None = None  # the sentences with tags of their shots
 
     @property
-    def told(self) -> list[tuple[str, list[int]]]:
+    def sentence_shots(self) -> list[tuple[str, list[int]]]:
         """Each sentence and its shots from 0, ascending; without alignment it has none."""
         if not any(self.sentences):
             return []
@@ -101,13 +101,17 @@ class Block(_Entry):
 
     def check(self, n_shots: int) -> None:
         """Whether each sentence is a text and aligned once at most, with shots that there are."""
-        if self.told and "" in self.sentences:  # to drop it would shorten the reference unseen
+        if (
+            self.sentence_shots and "" in self.sentences
+        ):  # to drop it would shorten the reference unseen
             place = self.sentences.index("") + 1
             raise ValueError(f"sentences, entry {place}: expected a text, found an empty one")
         ids = [one.sentence_id for one in self.alignments]
-        if self.told and (max(ids, default=-1) >= len(self.sentences) or len({*ids}) < len(ids)):
+        if self.sentence_shots and (
+            max(ids, default=-1) >= len(self.sentences) or len({*ids}) < len(ids)
+        ):
             raise ValueError(f"alignments: sentence_id twice, or of no sentence: {ids}")
-        if (last := max((n for _, own in self.told for n in own), default=-1)) >= n_shots:
+        if (last := max((n for _, own in self.sentence_shots for n in own), default=-1)) >= n_shots:
             told_of = f"{last} is no shot; there are {n_shots}, counted from 0"
             raise ValueError(f"alignments, shot_ids: {told_of}")
 
@@ -181,7 +185,7 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
     extras.require("haven", f"{file}, with importance scores,")
     import h5py
 
-    def one(group: Any) -> Arrays | str:
+    def read_group(group: Any) -> Arrays | str:
         try:
             there = [name for name in Arrays.model_fields if name in group]
             if sum(group[name].nbytes for name in there) > json_files.LARGEST:
@@ -190,7 +194,7 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
             plain = {n: v.tolist() if hasattr(v, "tolist") else v for n, v in held.items()}
             return Arrays.model_validate(plain)
         except ValidationError as error:
-            return told(error)
+            return validation_problems(error)
         except (*_DAMAGED, AttributeError, TypeError, ValueError) as error:
             return f"cannot be read: {error}"  # a damaged block, or no group of datasets
 
@@ -198,7 +202,7 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
     try:
         with h5py.File(file, "r") as store:
             named = [one for one in videos if one and _file_name(one) == one]  # no path in the file
-            return {video: one(store[video]) for video in named if video in store}
+            return {video: read_group(store[video]) for video in named if video in store}
     except _DAMAGED as error:
         raise DataError(f"{file}: not a readable HDF5 file: {error}") from None
 
@@ -266,7 +270,7 @@ def join(
         _FILE_NAME.validate_python(video)
         given = JsonVideo.model_validate(value)
     except ValidationError as error:
-        raise DataError(f"{text}, {told(error)}") from None
+        raise DataError(f"{text}, {validation_problems(error)}") from None
     picks, scores = [frame.frame_id for frame in given.frames], list[float]()
     if arrays is None:
         shots = [[1 + bisect_left(picks, one) for one in clip.frames] for clip in given.clips]
@@ -291,7 +295,7 @@ def join(
     renumbered = {place: number for number, place in enumerate(kept, 1)}
 
     def aligned(block: Block) -> list[Numbers]:
-        return [[renumbered[n] for n in own if n in renumbered] for _, own in block.told]
+        return [[renumbered[n] for n in own if n in renumbered] for _, own in block.sentence_shots]
 
     document, summary = given.aligned_full_document, given.aligned_text_summary
     record = Record(
@@ -304,9 +308,9 @@ def join(
         shots=[shots[place] for place in kept],
         shot_texts=[given.clips[place].summary for place in kept],
         key_shots=[renumbered[place] for place in kept if given.clips[place].gt],
-        document=[text for text, _ in document.told],
+        document=[text for text, _ in document.sentence_shots],
         document_shots=aligned(document),
-        summary=[text for text, _ in summary.told],
+        summary=[text for text, _ in summary.sentence_shots],
         summary_shots=aligned(summary),
         scores=scores,
         n_frames=arrays.n_frames if arrays else None,
@@ -318,17 +322,17 @@ def join(
     return record
 
 
-def _file_name(told: str) -> str:
+def _file_name(path: str) -> str:
     """A video's own name without the folder that it was in; "" if no file can be called so."""
     try:
-        return _FILE_NAME.validate_python(PurePath(told).name)
+        return _FILE_NAME.validate_python(PurePath(path).name)
     except ValidationError:
         return ""
 
 
-def _disagreements(given: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator[str]:
+def _disagreements(video: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator[str]:
     """Where JSON and HDF5 differ, the first one first."""
-    marked, n = [frame.is_gt for frame in given.frames], len(picks)
+    marked, n = [frame.is_gt for frame in video.frames], len(picks)
     if picks != list(arrays.picks):
         yield f"picks: not the frame_id of the {n} frames"
     if arrays.gtframe is not None and marked != list(arrays.gtframe):
@@ -337,10 +341,10 @@ def _disagreements(given: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator
         yield f"{n} frames, but {len(arrays.gtscore)} gtscore"
     if picks[-1] >= arrays.n_frames:
         yield f"frame {picks[-1]} is beyond the end; n_frames is {arrays.n_frames}"
-    if len(given.clips) != len(arrays.change_points):
-        yield f"{len(given.clips)} clips, but {len(arrays.change_points)} change_points"
+    if len(video.clips) != len(arrays.change_points):
+        yield f"{len(video.clips)} clips, but {len(arrays.change_points)} change_points"
     end = -1
-    for clip, (first, last) in zip(given.clips, arrays.change_points, strict=False):
+    for clip, (first, last) in zip(video.clips, arrays.change_points, strict=False):
         if not end < first <= last:
             yield f"change_points: {first} to {last} after {end}"
         if outside := [one for one in clip.frames if not first <= one <= last]:

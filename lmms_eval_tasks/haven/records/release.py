@@ -91,7 +91,7 @@ def h5_file(folder: Path, source: str) -> Path:
 # --- which videos -------------------------------------------------------------------------------
 
 
-def chosen(source: str, videos: Iterable[str], options: HavenOptions) -> list[str]:
+def evaluated_videos(source: str, videos: Iterable[str], options: HavenOptions) -> list[str]:
     """The videos of a source that are evaluated, in natural order: the same for everyone (4.1).
 
     The paper draws 100 of each large source at random and does not name them. Ours are those with
@@ -129,7 +129,7 @@ def natural(video: str) -> tuple[list[tuple[str, int]], str]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read(folder: Path, options: HavenOptions) -> HavenRelease:
+def read_release(folder: Path, options: HavenOptions) -> HavenRelease:
     """Read and validate the chosen videos below `folder`; kept while the files do not change.
 
     Args:
@@ -172,7 +172,7 @@ def _read(
     for source in sources:
         files, hdf5 = texts(folder, source), h5_file(folder, source)
         entries, text = read_texts(*files), " + ".join(file.name for file in files)
-        ours = chosen(source, entries, options)
+        ours = evaluated_videos(source, entries, options)
         arrays = read_arrays(hdf5, ours) if hdf5.is_file() else {}
         for video in ours:
             name, own = f"{source}/{video}", arrays.get(video)
@@ -224,7 +224,7 @@ def read_texts(*files: Path) -> dict[str, Any]:
     return found
 
 
-def placed(source: Path) -> dict[str, Path]:
+def release_files(source: Path) -> dict[str, Path]:
     """The files of a release (Benchmark.files): known by their names, at any depth of a folder.
 
     JSON and HDF5 may come one after the other.

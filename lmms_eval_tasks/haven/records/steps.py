@@ -42,13 +42,13 @@ class Sentences(ReplySchema):
 def sentences_on(shots: int) -> type[Sentences]:
     """Sentences that name only shots 1 to `shots`, none twice in one sentence."""
 
-    def known(reply: Sentences) -> Sentences:
+    def checked(reply: Sentences) -> Sentences:
         for number, one in enumerate(reply.sentences, 1):
             if not {*one.shots} <= {*range(1, shots + 1)} or len({*one.shots}) < len(one.shots):
                 raise ValueError(f"sentence {number} names shots {one.shots} of {shots}")
         return reply
 
-    return writer.checked(Sentences, known)
+    return writer.checked(Sentences, checked)
 
 
 FRAME = Step("haven", "frame", Description, ("image",), images=("image",))
@@ -86,7 +86,7 @@ def missing(video: Mapping[str, Any]) -> list[str]:
 
 
 def unit(
-    given: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
+    prompt: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
 ) -> Unit[dict[str, Any]]:
     """One video with its texts, which are asked for with these instructions (writer.py).
 
@@ -96,17 +96,19 @@ def unit(
     clips, frame_ids = made["clips"], [frame["frame_id"] for frame in made["frames"]]
     lacking: list[tuple[dict[str, Any], str, Want[Description]]] = []
 
-    def described(step: Step[Description], held: dict[str, Any], name: str, n: int) -> None:
-        numbers = [1 + frame_ids.index(one) for one in held.get("frames", [held.get("frame_id")])]
+    def described(step: Step[Description], subject: dict[str, Any], name: str, n: int) -> None:
+        numbers = [
+            1 + frame_ids.index(one) for one in subject.get("frames", [subject.get("frame_id")])
+        ]
         want: Want[Description] = Want(
             f"{step.name} {n}",
-            step.criterion(given),
+            step.criterion(prompt),
             {"words": WORDS},
             {"description": words(OF_STEP[step.name])},
             images=lambda: {step.shows[0]: images(numbers)},
             pictures=len(numbers),
         )
-        lacking.append((held, name, want))
+        lacking.append((subject, name, want))
 
     for n, frame in enumerate(made["frames"], 1):
         described(FRAME, frame, "description", n)
@@ -114,7 +116,7 @@ def unit(
         described(SHOT, clip, "summary", n)
     verdicts = yield [want for *_, want in lacking]
     for (held, name, want), verdict in zip(lacking, verdicts, strict=True):
-        if said := want.said(verdict):
+        if said := want.parsed_reply(verdict):
             held |= {name: said.description, "status": "ok"}
 
     joined: list[tuple[str, Sequence[int], Want[Sentences]]] = []
@@ -127,10 +129,10 @@ def unit(
             stand_in = {"sentence": words(OF_SENTENCE), "shots": [1, 2][: len(of)]}
             usual = {"sentences": [stand_in] * -(-len(of) // SHOTS_PER_SENTENCE)}
             fields = {"shots": shown, "words": WORDS}
-            joined.append((name, of, step.want(given, fields, usual, sentences_on(len(of)))))
+            joined.append((name, of, step.want(prompt, fields, usual, sentences_on(len(of)))))
     verdicts = yield [asked for *_, asked in joined]
     for (name, shots, asked), verdict in zip(joined, verdicts, strict=True):
-        if reply := asked.said(verdict):
+        if reply := asked.parsed_reply(verdict):
             told = [one.sentence for one in reply.sentences]
             aligned = [
                 {"sentence_id": place, "shot_ids": sorted(shots[n - 1] for n in one.shots)}

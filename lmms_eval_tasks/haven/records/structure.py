@@ -51,7 +51,7 @@ class Structure:
         return [range(a, b) for a, b in pairwise([*self.starts, len(self.picks)])]
 
 
-def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -> list[float]:
+def read_scores(scores_file: Path, video: Path, picks: Sequence[int], n_frames: int) -> list[float]:
     """Importance of each sampled frame.
 
     Args:
@@ -65,9 +65,9 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
 
     import numpy as np
 
-    file = given
-    if given.is_dir():
-        names = [given / f"{video.stem}{ending}" for ending in (".npy", ".json")]
+    file = scores_file
+    if scores_file.is_dir():
+        names = [scores_file / f"{video.stem}{ending}" for ending in (".npy", ".json")]
         file = next((one for one in names if one.is_file()), names[0])
     if not file.exists():
         raise DataError(f"--scores {file}: no such file")
@@ -117,7 +117,7 @@ def structure(
     if (n_shots or 1) > n:
         raise DataError(f"--shots {n_shots}: {video} has {n} sampled frames only")
     importance = read_scores(scores, video, picks, info.n_frames)
-    frames = indexed_frames.frames(video, picks, SIZE)
+    frames = indexed_frames.load_frames(video, picks, SIZE)
     tenth = max(1, (2 * n + FRAMES_PER_SHOT) // (2 * FRAMES_PER_SHOT))
     # One picture at a time: hours of them would not fit.
     pictures = (frames.images([number])[0] for number in range(1, n + 1))

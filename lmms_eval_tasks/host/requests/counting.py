@@ -78,8 +78,8 @@ def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function
     return method
 
 
-def _videos(made: Sequence[Sized]) -> Iterable[Event]:
-    return [("video", len(video)) for video in made]
+def _videos(groups: Sequence[Sized]) -> Iterable[Event]:
+    return [("video", len(video)) for video in groups]
 
 
 def _pictures(_: object, images: object = None, *__: object, **___: object) -> Iterable[Event]:
@@ -114,21 +114,21 @@ def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[E
 
 
 def _generating(
-    model: object, inputs: object = None, *_: object, **given: object
+    model: object, inputs: object = None, *_: object, **kwargs: object
 ) -> Iterable[Event]:
     with contextlib.suppress(Exception):  # of another form: the requests are dealt out all the same
-        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | given))]
+        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | kwargs))]
     return [("generate", ())]
 
 
-def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
+def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
     """The requests of a batch, without padding.
 
     Args:
         config: of the model; says which tokens stand for pictures, and the side of a patch.
         given: the arguments of `generate`.
     """
-    known: dict[str, Tensor] = {name: v for name, v in given.items() if v is not None}
+    known: dict[str, Tensor] = {name: v for name, v in inputs.items() if v is not None}
     ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
     prompt = known["inputs_embeds"] if ids is None else ids
     number, length = prompt.shape[:2]
@@ -148,7 +148,7 @@ def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
 
 
 def _sizes_of_rows(
-    config: object, given: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
+    config: object, inputs: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
 ) -> list[tuple[Size, ...]]:
     """The different sizes of each row's pictures and frames, if `generate` is given them.
 
@@ -160,7 +160,7 @@ def _sizes_of_rows(
     patch, merge = (getattr(vision, name, None) for name in ("patch_size", "spatial_merge_size"))
     found: list[dict[Size, None]] = [{} for _ in range(number)]
     for kind, in_rows in counts.items():
-        grids = given.get(f"{kind}_grid_thw")  # of each: patches in time, height and width
+        grids = inputs.get(f"{kind}_grid_thw")  # of each: patches in time, height and width
         if grids is None or not isinstance(patch, int) or not isinstance(merge, int):
             continue
         ends, done = list(accumulate(in_rows)), 0
@@ -169,7 +169,7 @@ def _sizes_of_rows(
                 break
             found[row][int(width) * patch, int(height) * patch] = None
             done += int(time * height * width) // merge**2
-    frames: Sequence[int] = getattr(given.get("pixel_values_videos"), "shape", ())
+    frames: Sequence[int] = getattr(inputs.get("pixel_values_videos"), "shape", ())
     if len(frames) == 5 and frames[0] == number:  # videos, frames, colours, height, width
         found = [{(int(frames[4]), int(frames[3])): None}] * number
     return [tuple(one) for one in found]
@@ -199,40 +199,40 @@ def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -
     return [_sent("engine", one, b"") for one in (messages if several else [messages])]
 
 
-def _sent(at: str, told: Json, body: bytes) -> Event:
+def _sent(at: str, fields: Json, body: bytes) -> Event:
     texts: list[str] = []
     found = DeliveredMedia(at)
-    _count(told, texts, found)
+    _count(fields, texts, found)
     return "sent", (without_marks("".join(texts)), found, body)
 
 
-def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
+def _count(node: Json, texts: list[str], delivered: DeliveredMedia) -> None:
     """Texts and media in the body of a request, in whatever form of API."""
-    if isinstance(told, list):
-        for one in told:
-            _count(one, texts, found)
-    if not isinstance(told, dict):
+    if isinstance(node, list):
+        for one in node:
+            _count(one, texts, delivered)
+    if not isinstance(node, dict):
         return
-    kind = told.get("type")
-    inline = told.get("inlineData") or told.get("inline_data") or {}
+    kind = node.get("type")
+    inline = node.get("inlineData") or node.get("inline_data") or {}
     mime = str(inline.get("mimeType") or inline.get("mime_type") or "")
-    if kind in _PICTURES or mime.startswith("image/") or isinstance(told.get("image"), str):
-        found.pictures += 1
-        found.sizes = tuple(dict.fromkeys((*found.sizes, *_size(told))))
-    elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in told or "file_data" in told:
-        found.frames = None
+    if kind in _PICTURES or mime.startswith("image/") or isinstance(node.get("image"), str):
+        delivered.pictures += 1
+        delivered.sizes = tuple(dict.fromkeys((*delivered.sizes, *_size(node))))
+    elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in node or "file_data" in node:
+        delivered.frames = None
     elif kind in _SOUNDS or mime.startswith("audio/"):
-        given = told.get("input_audio")
+        given = node.get("input_audio")
         coded: Json = (given if isinstance(given, dict) else inline).get("data")
         try:
             sound = wave.open(io.BytesIO(base64.b64decode(coded)))  # noqa: SIM115 - a buffer
-            found.seconds += sound.getnframes() / sound.getframerate()
+            delivered.seconds += sound.getnframes() / sound.getframerate()
         except (wave.Error, EOFError, ValueError, TypeError):
-            found.seconds = None  # and stays so: nothing can be added to it
+            delivered.seconds = None  # and stays so: nothing can be added to it
     else:
-        texts += [told[name] for name in ("text", "content") if isinstance(told.get(name), str)]
-        for one in told.values():
-            _count(one, texts, found)
+        texts += [node[name] for name in ("text", "content") if isinstance(node.get(name), str)]
+        for one in node.values():
+            _count(one, texts, delivered)
 
 
 def _size(part: Mapping[str, Json]) -> Iterable[Size]:

@@ -32,7 +32,7 @@ class Deliveries:
 
     def __init__(self) -> None:
         # The media that reached the model (DeliveredMedia, in plain types).
-        self.seen: dict[tuple[str, str], Mapping[str, object]] = {}
+        self.delivered: dict[tuple[str, str], Mapping[str, object]] = {}
         # Whether the reply is as long as its limit of tokens, where its length is known.
         self.at_limit: dict[tuple[str, str], bool] = {}
 
@@ -51,7 +51,7 @@ class DeliveredMedia:
     visual_tokens: int | None = None  # of the prompt's tokens those that stand for pictures
     prompt_tokens: int | None = None
 
-    def told(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, object]:
         """The counts in plain types, without the sizes and tokens that are not known."""
         known = asdict(self)
         known["sizes"] = [list(size) for size in self.sizes]
@@ -83,37 +83,37 @@ class Expected:
         shown: returns its content; called when the first of its media is seen, if ever.
     """
 
-    def __init__(self, name: str, shown: Callable[[], RequestContent]) -> None:
-        self.name, self._shown = name, shown
+    def __init__(self, name: str, content: Callable[[], RequestContent]) -> None:
+        self.name, self._shown = name, content
 
     @cached_property
-    def shown(self) -> RequestContent:
+    def content(self) -> RequestContent:
         """The content of the request; its text without the marks that classes move."""
         shown = self._shown()
         return shown._replace(text=without_marks(shown.text))
 
-    def seen(self, made: DeliveredMedia) -> DeliveredMedia:
+    def as_frames(self, delivered: DeliveredMedia) -> DeliveredMedia:
         """Counts in which pictures that stand for a video are frames of it."""
-        if self.shown.videos and not self.shown.pictures and made.frames == 0:
-            made.frames, made.pictures = made.pictures, 0
-        return made
+        if self.content.videos and not self.content.pictures and delivered.frames == 0:
+            delivered.frames, delivered.pictures = delivered.pictures, 0
+        return delivered
 
 
 class Watch:
     """The requests that a class is asked at the moment, with the media that were seen of each."""
 
-    def __init__(self, asked: Iterable[Expected], reads: bool) -> None:
+    def __init__(self, expected: Iterable[Expected], reads: bool) -> None:
         self._reads = reads
-        self._asked = {one.name: one for one in asked}
-        self.seen: dict[str, DeliveredMedia] = {}
+        self._asked = {one.name: one for one in expected}
+        self.delivered: dict[str, DeliveredMedia] = {}
         self._events: list[Event] = []  # since the last call of `generate`
         self._lock = threading.Lock()
         self._sent: dict[str, str] = {}  # of a body: whose it is, since it may be sent again
 
-    def expect(self, one: Expected) -> None:
+    def expect(self, expected: Expected) -> None:
         """Watch one more request."""
         with self._lock:
-            self._asked[one.name] = one
+            self._asked[expected.name] = expected
 
     def settled(self, name: str) -> DeliveredMedia | None:
         """Stop watching a request; return the counts of its media, None if they are not known."""
@@ -121,7 +121,7 @@ class Watch:
             self._asked.pop(name, None)
             self._events = [event for event in self._events if event != ("handed", name)]
             self._sent = {body: whose for body, whose in self._sent.items() if whose != name}
-            return self.seen.pop(name, None)
+            return self.delivered.pop(name, None)
 
     def note(self, events: Iterable[Event]) -> None:
         """Take in the events of one of the places in counting.py."""
@@ -142,7 +142,7 @@ class Watch:
             self._events = [event for event in self._events if event[0] in ("handed", "read")]
         self.note([("generate", ())])
 
-    def _note_sent(self, text: str, found: DeliveredMedia, body: bytes) -> None:
+    def _note_sent(self, text: str, delivered: DeliveredMedia, body: bytes) -> None:
         name: str | None = ASKED.get()
         if name not in self._asked:
             digest = hashlib.sha256(body).hexdigest()
@@ -151,15 +151,15 @@ class Watch:
                 return
             if body:
                 self._sent[digest] = name
-        self.seen[name] = self._asked[name].seen(found)
+        self.delivered[name] = self._asked[name].as_frames(delivered)
 
     def _of_text(self, text: str) -> str | None:
         """The request with this text; of several, one without seen media. None if none fits."""
-        shown = {name: one.shown.text for name, one in self._asked.items()}
+        shown = {name: one.content.text for name, one in self._asked.items()}
         fitting = {name: own for name, own in shown.items() if own and own in text}
         longest = max(map(len, fitting.values()), default=0)
         names = [name for name, own in fitting.items() if len(own) == longest]
-        return next((one for one in names if one not in self.seen), next(iter(names), None))
+        return next((one for one in names if one not in self.delivered), next(iter(names), None))
 
     def _deal_out(self, rows: Sequence[PromptRow]) -> None:
         """Assign the counted media to the requests that were handed over meanwhile.
@@ -176,7 +176,7 @@ class Watch:
                     for one, row in zip(found, rows, strict=True):
                         _add_row(one, row)
                 for name, one in zip(names, found, strict=False):
-                    self.seen.setdefault(name, one)
+                    self.delivered.setdefault(name, one)
                 self._events = [("handed", name) for name in names[number:]]
                 return
 
@@ -204,7 +204,7 @@ def asking(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
+def watching(expected: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
     """Context manager that counts the media that reach the model; complete at its end.
 
     Args:
@@ -212,7 +212,7 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
         reads: True if frames that a reader was asked for go to the model; False if a processor
             of transformers takes them first, which may drop some.
     """
-    run, watch = context.current(), Watch(asked, reads)
+    run, watch = context.current(), Watch(expected, reads)
     before = run.put(Watch, watch)
     try:
         yield watch
@@ -221,7 +221,7 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Watch]:
         run.put(Watch, before)
 
 
-def handed(name: str) -> None:
+def note_request(name: str) -> None:
     """Note that the class asks for a request's media, which it is about to use."""
     if (watch := context.current().get(Watch)) is not None:
         watch.note([("handed", name)])
@@ -233,7 +233,7 @@ def request_name(task: str, doc: str) -> str:
 
 
 def _dealt(
-    asked: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
+    expected: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
 ) -> list[DeliveredMedia] | None:
     """The media of each request; None if they cannot be told apart.
 
@@ -248,31 +248,33 @@ def _dealt(
         of.setdefault(kind, []).append(value)
     frames, pictures, sounds, at = of["video"], sum(of["pictures"]), of["sound"], "processor"
     if not (frames or pictures or sounds):
-        if not of["read"] or not reads or len(asked) > 1 or not whole:
+        if not of["read"] or not reads or len(expected) > 1 or not whole:
             return None  # of several requests nobody knows which frame was read for which
         frames, at = [len(of["read"])], "reader"
-    if len(asked) == 1 and whole:
-        made = asked[0].seen(DeliveredMedia(at, sum(frames), None, pictures, sum(sounds)))
+    if len(expected) == 1 and whole:
+        made = expected[0].as_frames(DeliveredMedia(at, sum(frames), None, pictures, sum(sounds)))
         if len(of["read"]) == made.frames:  # else it was asked for something else, such as a size
             made.distinct = len(set(of["read"])) or None
         return [made]
-    number = len(asked)
-    of_videos = pictures - sum(one.shown.pictures for one in asked)  # frames that go as pictures
+    number = len(expected)
+    of_videos = pictures - sum(
+        one.content.pictures for one in expected
+    )  # frames that go as pictures
     if len(frames) not in (0, number) or len(sounds) not in (0, number):
         return None
     if of_videos < 0 or of_videos % number or (of_videos and not whole):
         return None
-    if not whole and not frames and any(one.shown.videos for one in asked):
+    if not whole and not frames and any(one.content.videos for one in expected):
         return None
-    shares = zip(asked, frames or [0] * number, sounds or [0.0] * number, strict=True)
+    shares = zip(expected, frames or [0] * number, sounds or [0.0] * number, strict=True)
     return [
-        DeliveredMedia(at, n + of_videos // number, None, one.shown.pictures, s)
+        DeliveredMedia(at, n + of_videos // number, None, one.content.pictures, s)
         for one, n, s in shares
     ]
 
 
-def _add_row(made: DeliveredMedia, row: PromptRow) -> None:
-    made.prompt_tokens, made.sizes = row.prompt_tokens, row.sizes
+def _add_row(delivered: DeliveredMedia, row: PromptRow) -> None:
+    delivered.prompt_tokens, delivered.sizes = row.prompt_tokens, row.sizes
     # Models that look at pictures from beside the prompt have one token in it for each.
-    if row.visual_tokens and row.visual_tokens > made.pictures + (made.frames or 0):
-        made.visual_tokens = row.visual_tokens
+    if row.visual_tokens and row.visual_tokens > delivered.pictures + (delivered.frames or 0):
+        delivered.visual_tokens = row.visual_tokens

@@ -64,10 +64,10 @@ def right_media() -> Iterator[None]:
         yield
 
 
-def _method(own: Function, original: Function) -> Function:
+def _method(replacement: Function, original: Function) -> Function:
     @functools.wraps(original)
     def method(self: ChatMessages, *args: object, **kwargs: object) -> object:
-        return own(original, self, *args, **kwargs)
+        return replacement(original, self, *args, **kwargs)
 
     return method
 

@@ -69,7 +69,7 @@ def audible(*mute: str) -> Iterator[None]:
 
 @contextmanager
 def logged(
-    level: str, wanted: Callable[[Record], bool], hear: Callable[[str], object]
+    level: str, accepts: Callable[[Record], bool], hear: Callable[[str], object]
 ) -> Iterator[None]:
     """Context manager that passes the wanted lines of lmms-eval's log, one line each, to `hear`.
 
@@ -80,7 +80,7 @@ def logged(
     def tell(message: Message) -> None:
         hear(" ".join(message.record["message"].split())[:300])
 
-    sink = logger.add(tell, level=level, filter=wanted)
+    sink = logger.add(tell, level=level, filter=accepts)
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from typing import IO
 from filelock import BaseFileLock, FileLock, Timeout
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import Json
 
 _NO_LOCKS = (OSError, NotImplementedError)  # of a file system without locks
@@ -46,7 +46,7 @@ class KeptReplies:
         self._locks: list[BaseFileLock] = []  # of these files, while they are written
         self._writable = True
         # By key a `reply`'s text, and what had `arrived` at the model, if it is known.
-        self.found: dict[str, Mapping[str, Json]] = {}
+        self.replies: dict[str, Mapping[str, Json]] = {}
         self._stopped = [file for file in self._there("*") if not _is_held(file)]
         if settings.value(settings.FRESH):
             for file in self._stopped:
@@ -54,7 +54,7 @@ class KeptReplies:
                     file.unlink()
             self._stopped = []
         for file in self._stopped:
-            self.found |= _read(file)
+            self.replies |= _read(file)
 
     def _there(self, run: str) -> Iterator[Path]:
         for task in self._tasks:
@@ -87,18 +87,18 @@ class KeptReplies:
             self._files[task].flush()
         except OSError as error:
             self._writable = False
-            say(
+            notify(
                 f"{self.folder}: replies cannot be kept as they arrive ({error.strerror}): the run "
                 f"goes on, and if it is stopped they are asked again; free room there, or set "
                 f"{settings.CACHE} to another folder"
             )
 
-    def told(self) -> str:
+    def message(self) -> str:
         """The message of a run that ends early: the kept replies, and how to go on."""
-        there = self.there()
+        there = self.summary()
         return f"{there}; the same command goes on from there" if there else "No reply had come"
 
-    def there(self) -> str:
+    def summary(self) -> str:
         """The number of kept replies and their folder, in words; "" for none."""
         known = {key for file in self._own() for key in _read(file)}
         return f"{len(known)} replies are kept in {self.folder}" if known else ""
@@ -134,7 +134,7 @@ class KeptReplies:
             try:
                 file.replace(file.with_name(file.name + _DONE))
             except OSError as error:
-                say(f"{file}: not put away ({error.strerror}); next time give --fresh")
+                notify(f"{file}: not put away ({error.strerror}); next time give --fresh")
 
 
 class Unsaved(list[KeptReplies]):

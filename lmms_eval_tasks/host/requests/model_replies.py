@@ -31,15 +31,15 @@ def failure_of(text: str | None) -> str | None:
     return " ".join(text.split())[:300].rstrip(".")
 
 
-def mark_lost(found: Sequence[Reply], errors: Sequence[str]) -> list[Reply]:
+def mark_lost(replies: Sequence[Reply], errors: Sequence[str]) -> list[Reply]:
     """The replies, in which empty ones become failures if the class logged further errors.
 
     That is if there are more logged errors than replies that are failures already. Each empty reply
     gets its own error if there is one for each, else all get the last.
     """
-    texts = [unwrapped(one)[0] for one in found]
+    texts = [unwrapped(one)[0] for one in replies]
     empty = [place for place, text in enumerate(texts) if not (text or "").strip()]
-    made = list(found)
+    made = list(replies)
     if len(errors) > sum(failure_of(text) is not None for text in texts):
         causes = errors if len(errors) == len(empty) else [errors[-1]] * len(empty)
         for place, why in zip(empty, causes, strict=True):

@@ -60,11 +60,11 @@ class Pace:
         """The number of requests to hand over first; above `most` only if the class wants more."""
         return self.at_once if self._wants else min(self.at_once, most)
 
-    def next_portion(self, asked: int, seconds: float) -> int:
-        """The number of requests to hand over next, after `asked` were answered in `seconds`."""
+    def next_portion(self, answered: int, seconds: float) -> int:
+        """The number of requests to hand over next, after `answered` were answered in `seconds`."""
         if self._wants or not self._several:
             return self.at_once
-        batches = SECONDS * asked / (self.at_once * max(seconds, 1e-9))
+        batches = SECONDS * answered / (self.at_once * max(seconds, 1e-9))
         return self.at_once * int(min(max(batches, 1), PORTION))
 
 
@@ -104,7 +104,7 @@ def _works_on_several(lm: ModelInstance) -> bool:
 
 
 @contextmanager
-def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[None]]:
+def one_bar(total: int, n_done: int, silent: bool) -> Iterator[tqdm[None]]:
     """Context manager with a bar over all of a run's requests, within which other bars are hidden.
 
     Classes show a bar for each call. These are written to the null device, and not disabled: vLLM
@@ -118,7 +118,7 @@ def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[None]]:
     plain = tqdm.__init__
     with (
         Path(os.devnull).open("w", encoding="utf-8") as nowhere,
-        tqdm(total=total, initial=done, desc="Model Responding", disable=silent) as bar,
+        tqdm(total=total, initial=n_done, desc="Model Responding", disable=silent) as bar,
     ):
 
         def hidden(self: tqdm[None], *args: object, **kwargs: object) -> None:

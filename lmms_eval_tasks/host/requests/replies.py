@@ -22,13 +22,13 @@ from lmms_eval_tasks.host.requests.request_runner import (
     RunFacts,
 )
 from lmms_eval_tasks.models.host_types import Arguments
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report.invalid import Throughput
 from lmms_eval_tasks.utils import interrupts
 
 
 @contextmanager
-def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
+def run_requests(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
     """Context manager within which lmms-eval's models in a `run` are asked by our RequestRunner.
 
     Args:
@@ -64,18 +64,20 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
 
     evaluator.evaluate = through_us
     try:
-        with interrupts.at_interrupt(lambda: ", ".join(one.kept.there() for one in asked)):
+        with interrupts.at_interrupt(
+            lambda: ", ".join(one.kept_replies.summary() for one in asked)
+        ):
             yield known
     except (RequestsFailedError, interrupts.InterruptedRunError):  # which is told
         raise
     except BaseException:  # while replies come, or are scored
         for one in asked:
-            say(one.kept.told())
+            notify(one.kept_replies.message())
         raise
     else:
         for one in asked:
-            one.kept.finish()
+            one.kept_replies.finish()
     finally:
         for one in asked:
-            one.kept.close()
+            one.kept_replies.close()
         evaluator.evaluate = evaluate

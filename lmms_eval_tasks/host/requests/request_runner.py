@@ -27,7 +27,7 @@ from lmms_eval_tasks.models.host_types import (
     ModelRequest,
     Reply,
 )
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report.invalid import Lengths, Throughput
 from lmms_eval_tasks.runs import messages
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -79,10 +79,10 @@ class RequestRunner:
     """One model's requests in one run."""
 
     def __init__(
-        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], known: RunFacts
+        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], facts: RunFacts
     ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
-        self._lengths, self._said = known.lengths, known.answered
+        self._lengths, self._said = facts.lengths, facts.answered
         self._reads = not cut_replies.has_processor(lm)
         self._plain = lm.generate_until
         self._pace = Pace(lm, run)
@@ -92,8 +92,8 @@ class RequestRunner:
         self._errors = LoggedErrors()
         # Not the model's own rank, which lmms-eval sets later.
         self._rank = int(os.environ.get("RANK", "0"))
-        mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
-        self.kept = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
+        mended = [one.text for one in facts.conditions if one.kind == Kind.MENDED]
+        self.kept_replies = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
 
     def _generate(self, requests: list[ModelRequest]) -> list[Reply]:
         """The class's replies; "" for None, which some classes return for an empty reply."""
@@ -114,14 +114,14 @@ class RequestRunner:
         keys = _each_once({place: key for place, (_, key) in known.items()})
         left: dict[str, list[int]] = {}
         for place in own:
-            if (before := self.kept.found.get(keys[place])) is None:
+            if (before := self.kept_replies.replies.get(keys[place])) is None:
                 left.setdefault(requests[place].task_name, []).append(place)
             else:
                 replies[place] = with_counts(before["reply"], before.get("tokens"))
                 _remember(requests[place], ids[place], before.get("arrived"))
         number = len(own) - sum(map(len, left.values()))
         if number:
-            say(
+            notify(
                 f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
                 "from there (--fresh asks all of them anew)"
             )
@@ -138,13 +138,15 @@ class RequestRunner:
         self._finish({place: (requests[place], ids[place]) for place in own}, replies)
         return replies
 
-    def _ask(self, call: _Call, left: Mapping[str, list[int]], own: Sequence[int]) -> None:
+    def _ask(self, call: _Call, remaining: Mapping[str, list[int]], indices: Sequence[int]) -> None:
         """Ask the requests of each task that have no kept reply, and keep each reply."""
         if self._pace.in_flight:
-            self._ask_side_by_side(call, [place for places in left.values() for place in places])
+            self._ask_side_by_side(
+                call, [place for places in remaining.values() for place in places]
+            )
             return
         # Many classes take the first request's task, or what its media are, for a whole batch.
-        for task, places in _even(left, own).items():
+        for task, places in _even(remaining, indices).items():
             if modality := context.current().plan.modality.get(task):
                 self._lm.modality = modality
             self._ask_in_portions(call, places)
@@ -161,7 +163,7 @@ class RequestRunner:
             with delivery.watching(expected, self._reads) as watch:
                 found = self._replies(asked, [one.name for one in expected])
             for place, one, reply in zip(now, expected, found, strict=True):
-                self._take(call, place, reply, watch.seen.get(one.name))
+                self._take(call, place, reply, watch.delivered.get(one.name))
             self._check_failures(call)
             size = self._pace.next_portion(len(now), time.monotonic() - begun)
 
@@ -195,14 +197,14 @@ class RequestRunner:
         self._check_failures(call)
 
     def _take(
-        self, call: _Call, place: int, reply: Reply, seen: delivery.DeliveredMedia | None
+        self, call: _Call, place: int, reply: Reply, delivered: delivery.DeliveredMedia | None
     ) -> None:
         """Take a reply that has arrived: keep it, unless it is a failure."""
         call.bar.update()
         request = call.requests[place]
         text, counts = unwrapped(reply)
         # A class of ours tells it itself.
-        told = getattr(reply, "arrived", seen.told() if seen else None)
+        told = getattr(reply, "arrived", delivered.as_dict() if delivered else None)
         if told and (number := getattr(counts, "input_tokens", None)):
             # As the endpoint counted them, where nobody here could.
             told = {"prompt_tokens": number, **told}
@@ -221,14 +223,14 @@ class RequestRunner:
         call.replies[place] = reply
         if why is None and text is not None:
             tokens = counts.output_tokens if counts is not None else None
-            self.kept.add(request.task_name, call.keys[place], text, told, tokens)
+            self.kept_replies.add(request.task_name, call.keys[place], text, told, tokens)
 
     def _check_failures(self, call: _Call) -> None:
         if self._stopped_by:
             raise RequestsFailedError(
                 f"{self._failed_in_a_row} requests in a row failed, {call.replies.count(None)} are "
-                f"left; the last: {self._stopped_by}. {self.kept.told()} (--model-stop-after 0 "
-                "goes on whatever fails)"
+                f"left; the last: {self._stopped_by}. {self.kept_replies.message()} "
+                "(--model-stop-after 0 goes on whatever fails)"
             )
 
     def _replies(self, requests: list[ModelRequest], names: Sequence[str]) -> list[Reply]:
@@ -239,7 +241,7 @@ class RequestRunner:
             if len(found) == len(requests):
                 return mark_lost(found, errors)
             self._one_by_one = True
-            say(
+            notify(
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
                 "nobody can tell which is whose: from here on they are asked one by one"
             )
@@ -260,10 +262,12 @@ class RequestRunner:
             return mark_lost(found, errors)[0]
         return refusals.model_error(errors[-1] if errors else why)
 
-    def _finish(self, asked: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]) -> None:
+    def _finish(
+        self, requests: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]
+    ) -> None:
         """Count the tokens of our replies, and restore a reasoning tag that stood in the prompt."""
         texts: dict[int, str] = {}
-        for place, (request, name) in asked.items():
+        for place, (request, name) in requests.items():
             text, counts = unwrapped(replies[place])
             if text is None or failure_of(text) is not None:
                 continue
@@ -274,7 +278,7 @@ class RequestRunner:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
-                    at_limit = context.current().own(delivery.Deliveries).at_limit
+                    at_limit = context.current().instance_of(delivery.Deliveries).at_limit
                     at_limit[request.task_name, name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
@@ -332,20 +336,20 @@ def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
     return made
 
 
-def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
+def _even(remaining: Mapping[str, list[int]], indices: Sequence[int]) -> dict[str, list[int]]:
     """The requests that this process asks, by task: as many of each task as any other process.
 
     Some classes wait in every call for those of the other processes. A process with fewer requests
     asks its last one again.
     """
-    if not own:
-        return dict(left)
-    everyone = context.gathered({name: len(places) for name, places in left.items()})
+    if not indices:
+        return dict(remaining)
+    everyone = context.gathered({name: len(places) for name, places in remaining.items()})
     made = {}
     for name in dict.fromkeys(name for one in everyone for name in one):
-        places = left.get(name, [])
+        places = remaining.get(name, [])
         missing = max(one.get(name, 0) for one in everyone) - len(places)
-        made[name] = [*places, *[(places or own)[-1]] * missing]
+        made[name] = [*places, *[(places or indices)[-1]] * missing]
     return made
 
 
@@ -374,7 +378,9 @@ def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
     return json.dumps(named, sort_keys=True, default=str)
 
 
-def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
+def _remember(request: ModelRequest, name: str, delivered: Mapping[str, object] | None) -> None:
     """Record the media that reached the model of the doc with this name."""
-    if told is not None:
-        context.current().own(delivery.Deliveries).seen[request.task_name, name] = told
+    if delivered is not None:
+        context.current().instance_of(delivery.Deliveries).delivered[request.task_name, name] = (
+            delivered
+        )

@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.movierecapsqa.facts import steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
@@ -29,7 +29,7 @@ BuiltEntry = dict[str, Any]  # a segment as the file has it
 
 
 class FactsPlan(NamedTuple):
-    """What is to be done, and with what; `prompt` is `writer.load("facts", steps.STEPS)`."""
+    """What is to be done, and with what; `prompt` is that of `writer.load_step_prompt`."""
 
     file: Path
     config: JudgeConfig
@@ -72,7 +72,7 @@ class FactsPlan(NamedTuple):
         return [one for one in self.segments if one.id not in there]
 
 
-def build(planned: FactsPlan) -> list[Written[BuiltEntry]]:
+def build_facts(planned: FactsPlan) -> list[Written[BuiltEntry]]:
     """Ask about the segments that the file lacks, and write it where any was made.
 
     A segment that fails is left out and told; all others are written.
@@ -86,15 +86,15 @@ def build(planned: FactsPlan) -> list[Written[BuiltEntry]]:
     config, given, todo = planned.config, planned.prompt, planned.todo
     writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
 
-    def each(done: Written[BuiltEntry]) -> None:
-        made = done.made
+    def each(result: Written[BuiltEntry]) -> None:
+        made = result.result
         counts = made and f"{len(made['facts'])} facts, {len(made['questions'])} questions"
-        say(f"{done.unit}: {counts or 'failed'}")
+        notify(f"{result.unit}: {counts or 'failed'}")
 
     units = {one.id: steps.unit(given, one) for one in todo}
-    written = writer.write(units, config, "movierecapsqa facts", each)
+    written = writer.run_units(units, config, "movierecapsqa facts", each)
     there = planned.present()  # again: another recap may have been added meanwhile
-    made = {one.unit: one.made for one in written if one.made is not None}
+    made = {one.unit: one.result for one in written if one.result is not None}
     own = {
         one.id: {**made[one.id], GENERATED: planned.made_from(one)} if one.id in made else entry
         for one in planned.segments

@@ -21,7 +21,7 @@ from lmms_eval_tasks.movierecapsqa import release_tables
 from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
-from lmms_eval_tasks.utils.validation import Text, told
+from lmms_eval_tasks.utils.validation import Text, validation_problems
 
 
 class _Given(BaseModel):
@@ -59,7 +59,7 @@ class Narrated(NamedTuple):
     dialogue: str  # of the movie, as models will see it; "" if nobody knows
 
 
-def read(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
+def read_recap(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
     """The segments of a recap, each checked as the released form wants it; else a DataError.
 
     The whole movie's subtitles are cut to each segment that has a window and no `srt` of its own.
@@ -67,8 +67,8 @@ def read(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
     try:
         recap = Recap.model_validate(released_files.read_json(file))
     except ValidationError as error:
-        raise DataError(f"{file}: {told(error)}") from None
-    cues = [] if subtitles_of_movie is None else subtitles.read(subtitles_of_movie)
+        raise DataError(f"{file}: {validation_problems(error)}") from None
+    cues = [] if subtitles_of_movie is None else subtitles.read_cues(subtitles_of_movie)
     found = []
     for number, part in enumerate(recap.segments, 1):
         released = {
@@ -79,11 +79,11 @@ def read(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
             **part.model_dump(by_alias=True, exclude_none=True, exclude={"transcript"}),
         }
         if cues and not part.srt:
-            released["srt"] = release_tables.said(cues, part.movie_start, part.movie_end)
+            released["srt"] = release_tables.dialogue(cues, part.movie_start, part.movie_end)
         try:
             checked = Segment.model_validate({**released, "facts": ["-"], "questions": []})
         except ValidationError as error:
-            raise DataError(f"{file}, segment {number}: {told(error)}") from None
+            raise DataError(f"{file}, segment {number}: {validation_problems(error)}") from None
         found.append(Narrated(checked.id, released, part.transcript, checked.dialogue))
     if cues and all(part.movie_start is None for part in recap.segments):
         raise DataError(

@@ -109,7 +109,7 @@ ASSUMED = (
 _TOKENS_PER_WORD = 4 / 3
 
 
-def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
+def unit(prompt: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     """A segment in the released form, by the writer (judges/writer.py).
 
     A modality is asked for where the segment has dialogue, since nobody can tell from facts alone
@@ -118,7 +118,7 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     number = max(1, round(len(segment.narration.split()) * _TOKENS_PER_WORD / FACT))
     likely: list[Any] = [f"{words(FACT - 1)} {n}" for n in range(number)]
     fields: dict[str, Any] = {"narration": segment.narration}
-    facts = (yield from needed(FACTS.want(given, fields, {"facts": likely}))).facts
+    facts = (yield from needed(FACTS.want(prompt, fields, {"facts": likely}))).facts
 
     def on_facts(reply: Pairs) -> Pairs:
         for place, pair in enumerate(reply.pairs, 1):
@@ -129,7 +129,7 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     text = {"answer": words(ANSWER), "facts": [1]}
     count = max(1, round(number / FACTS_PER_PAIR))
     likely = [{"question": f"{words(1.5 * QUESTION)} {n}", **text} for n in range(count)]
-    want = PAIRS.want(given, {"facts": facts}, {"pairs": likely}, checked(Pairs, on_facts))
+    want = PAIRS.want(prompt, {"facts": facts}, {"pairs": likely}, checked(Pairs, on_facts))
     pairs = (yield from needed(want)).pairs
     ids = range(1, len(pairs) + 1)
 
@@ -147,7 +147,7 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
 
     shown = {"pairs": listed([(pair.question, pair.answer) for pair in pairs])}
     likely = [{"id": n, "question": words(QUESTION), "answer": words(ANSWER)} for n in ids]
-    easier = SIMPLIFY.want(given, shown, {"pairs": likely}, numbered(SimplePairs))
+    easier = SIMPLIFY.want(prompt, shown, {"pairs": likely}, numbered(SimplePairs))
     questions = {one.id: one.question for one in (yield from needed(easier)).pairs}
     final = [(questions[n], pair.answer) for n, pair in zip(ids, pairs, strict=True)]
     used = [list(dict.fromkeys(pair.facts)) for pair in pairs]
@@ -155,10 +155,10 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     if segment.dialogue:
         fields = {"dialogue": segment.dialogue, "facts": facts, "pairs": listed(final, used)}
         likely = [{"id": n, "label": "multimodal"} for n in ids]
-        kind = MODALITY.want(given, fields, {"labels": likely}, numbered(Modalities))
+        kind = MODALITY.want(prompt, fields, {"labels": likely}, numbered(Modalities))
         modality = {one.id: one.label for one in (yield from needed(kind)).labels}
     likely, fields = [{"id": n, "label": "NPA"} for n in ids], {"pairs": listed(final)}
-    about = CATEGORY.want(given, fields, {"labels": likely}, numbered(Categories))
+    about = CATEGORY.want(prompt, fields, {"labels": likely}, numbered(Categories))
     category = {one.id: one.label for one in (yield from needed(about)).labels}
     return {
         **segment.released,

@@ -26,7 +26,9 @@ from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
 
-def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bool = False) -> None:
+def export_runs(
+    name: str, runs: Sequence[Path], form: str, output: Path, *, force: bool = False
+) -> None:
     """Write results below a folder, one file for each model; earlier files there are replaced.
 
     Args:
@@ -41,10 +43,10 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bo
         TasksError: the runs hold nothing of this benchmark, `output` cannot be written, or the
             numbers are none for the Hub.
     """
-    benchmark = registry.named(name)
+    benchmark = registry.find_benchmark(name)
     if form == "hf" and not runs:
         raise TasksError("--format hf is for results of your own: name the folders of their runs")
-    read = compared_runs.read(runs) if runs else []
+    read = compared_runs.read_sides(runs) if runs else []
     own = [side for side in read if records.own_tasks(benchmark, side)]
     if runs and not own:
         raise TasksError(f"{', '.join(map(str, runs))}: no runs of {benchmark.title}")
@@ -111,7 +113,7 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
     hub = figures.hubs()[benchmark.name]
     lines: dict[str, Comparison] = {}
     for line in records.lines_of(benchmark, side):
-        if line.quantity.row not in lines or line.quantity.known:
+        if line.quantity.row not in lines or line.quantity.published:
             lines[line.quantity.row] = line
     date = records.date_of(records.first_of(benchmark, side))
     entries = [

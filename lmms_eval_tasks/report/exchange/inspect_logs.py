@@ -24,7 +24,7 @@ from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.compared_runs import Side, command
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
-from lmms_eval_tasks.utils.conditions import Kind, as_columns, is_valid, lines
+from lmms_eval_tasks.utils.conditions import Kind, as_columns, condition_lines, is_valid
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample, EvalScore, EvalSpec
@@ -36,7 +36,7 @@ ERRORS = {"model_error": "the model's request failed", "error": "scoring the rep
 _PLACED = {"id", "options", "answer", "reference", "references", "reply", "status", "verdicts"}
 
 
-def check() -> None:
+def check_inspect() -> None:
     """Stop before work is done whose result could not be written.
 
     Raises:
@@ -45,7 +45,7 @@ def check() -> None:
     extras.require("inspect", "--format inspect")
 
 
-def write(sides: Sequence[Side], folder: Path) -> list[Path]:
+def write_logs(sides: Sequence[Side], folder: Path) -> list[Path]:
     """A log for each task of each side; the same runs give the same names again.
 
     Raises:
@@ -63,7 +63,7 @@ def write(sides: Sequence[Side], folder: Path) -> list[Path]:
     return files
 
 
-def _write(made: EvalLog, file: Path) -> None:
+def _write(log: EvalLog, file: Path) -> None:
     """A log whose samples are put into its archive here.
 
     Inspect's own writer looks for each sample among all before it: minutes for 20,000.
@@ -71,8 +71,8 @@ def _write(made: EvalLog, file: Path) -> None:
     from inspect_ai.log import write_eval_log
     from pydantic_core import to_json
 
-    samples, made.samples = made.samples or [], []
-    write_eval_log(made, file)
+    samples, log.samples = log.samples or [], []
+    write_eval_log(log, file)
     with warnings.catch_warnings(), zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
         # The last member of a name counts, in Inspect's own logs too.
         warnings.filterwarnings("ignore", "Duplicate name", UserWarning)
@@ -119,7 +119,7 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
         "run": str(run.file),
         "model": run.model,
         "command": command(run.results) if run.results else None,
-        "conditions": lines(conditions),
+        "conditions": condition_lines(conditions),
         "valid": is_valid(conditions),
         "prompts": section.get("prompts"),
         "judge": section.get("judge"),
@@ -197,7 +197,7 @@ def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
     from inspect_ai.model import ChatMessageUser, ModelOutput
 
     items = [_clean(item) for item in side.items[task.name]]
-    values = {one.name: compare.by_item(one, items) for one in compare.shown(task)}
+    values = {one.name: compare.by_item(one, items) for one in compare.headline_metrics(task)}
     for item in items:
         prompt = side.prompts.get((task.name, item["id"]), "")
         output = ModelOutput.from_content(side.label, item["reply"])

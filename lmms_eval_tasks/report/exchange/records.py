@@ -75,20 +75,24 @@ def published(benchmark: Benchmark) -> dict[str, Record]:
     return made
 
 
-def _printed(benchmark: Benchmark, one: Figure) -> Record:
-    table = f"table {one.table['number']}"
-    details = {"printed": str(one.printed), "table": table, "place": ", ".join(one.place)}
+def _printed(benchmark: Benchmark, figure: Figure) -> Record:
+    table = f"table {figure.table['number']}"
+    details = {"printed": str(figure.printed), "table": table, "place": ", ".join(figure.place)}
     return {
-        "evaluation_result_id": f"{benchmark.name}/{table}/row {one.row}/{one.place[-1]}",
-        "evaluation_name": f"{benchmark.name}.{one.task or table.replace(' ', '')}",
+        "evaluation_result_id": f"{benchmark.name}/{table}/row {figure.row}/{figure.place[-1]}",
+        "evaluation_name": f"{benchmark.name}.{figure.task or table.replace(' ', '')}",
         "source_data": _source_data(benchmark, {}),
         "metric_config": {
-            "evaluation_description": one.table["caption"],
+            "evaluation_description": figure.table["caption"],
             "lower_is_better": False,
-            **_metric(benchmark, one.metric, one.scale),
-            **({"additional_details": {"note": one.table["note"]}} if one.table["note"] else {}),
+            **_metric(benchmark, figure.metric, figure.scale),
+            **(
+                {"additional_details": {"note": figure.table["note"]}}
+                if figure.table["note"]
+                else {}
+            ),
         },
-        "score_details": {"score": one.value, "details": details},
+        "score_details": {"score": figure.value, "details": details},
     }
 
 
@@ -210,17 +214,17 @@ def _each(values: Iterable[object]) -> str:
     return ", ".join(dict.fromkeys(str(one) for one in values if one))
 
 
-def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Json]]) -> Record:
+def _llm_scoring(benchmark: Benchmark, judges: Sequence[Mapping[str, Json]]) -> Record:
     """The judge of a number, of all runs that it is of."""
-    judge, prompt = told[0], told[0].get("prompt") or {}
+    judge, prompt = judges[0], judges[0].get("prompt") or {}
     now = benchmark.judge_prompt()
     is_same = now is not None and now.hash == prompt.get("hash")
     text = "\n\n".join(now.text.values()) if now is not None and is_same else json.dumps(prompt)
     names = ("provider", "base_url", "warning", "version")
-    details = {name: _each(one.get(name) for one in told) for name in names}
-    details |= {"comparable": str(all(one.get("comparable") for one in told))}
-    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in told)}
-    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or told}
+    details = {name: _each(one.get(name) for one in judges) for name in names}
+    details |= {"comparable": str(all(one.get("comparable") for one in judges))}
+    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in judges)}
+    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or judges}
     made: Record = {
         "judges": [_judge(one) for one in members.values()],
         "input_prompt": text,
@@ -231,28 +235,28 @@ def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Json]]) -> Re
     return made
 
 
-def _judge(told: Mapping[str, Json]) -> Record:
-    name = _public(told.get("model") or told.get("provider") or UNKNOWN)
-    temperature = number(told.get("temperature"))
+def _judge(judge: Mapping[str, Json]) -> Record:
+    name = _public(judge.get("model") or judge.get("provider") or UNKNOWN)
+    temperature = number(judge.get("temperature"))
     return {
         "model_info": _model_info(name),
         **({} if temperature is None else {"temperature": temperature}),
     }
 
 
-def _score(one: Interval) -> Record:
-    se = number(one.se)
-    uncertainty: Record = {"num_samples": one.n}
-    details = {"clusters": str(one.clusters)}
+def _score(interval: Interval) -> Record:
+    se = number(interval.se)
+    uncertainty: Record = {"num_samples": interval.n}
+    details = {"clusters": str(interval.clusters)}
     if se is not None:
         uncertainty["standard_error"] = {"value": se}
-    if one.ends is not None:
-        low, high = one.ends
-        ends = {"lower": low, "upper": high, "confidence_level": 0.95, "method": one.method}
+    if interval.ends is not None:
+        low, high = interval.ends
+        ends = {"lower": low, "upper": high, "confidence_level": 0.95, "method": interval.method}
         uncertainty["confidence_interval"] = ends
     else:
-        details["no_interval"] = one.method
-    return {"score": one.estimate, "uncertainty": uncertainty, "details": details}
+        details["no_interval"] = interval.method
+    return {"score": interval.estimate, "uncertainty": uncertainty, "details": details}
 
 
 def _generation(task: str, results: Mapping[str, Json]) -> Record:

@@ -144,7 +144,7 @@ def test_the_page_is_self_contained_and_escapes(full: dict[str, Any]) -> None:
 
 
 def run(*arguments: object) -> Result:
-    with settings.said({}):  # options hold for one call
+    with settings.use_options({}):  # options hold for one call
         return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
 
 

@@ -18,7 +18,7 @@ def read(folder: Path, content: Any, *options: Path) -> list[recap_file.Narrated
     file = folder / "recap.json"
     text = content if isinstance(content, str) else json.dumps(content)
     file.write_text(text, encoding="utf-8-sig")
-    return recap_file.read(file, *options)
+    return recap_file.read_recap(file, *options)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def told(scores: local_models.ModelScores) -> tuple[float | None, str]:
 
 def described(kind: str, model: str) -> str:
     """The line below a table."""
-    return clipscore.describe(model) if kind == "clip" else METRICS[kind].score(model)[1]
+    return clipscore.describe_encoder(model) if kind == "clip" else METRICS[kind].score(model)[1]
 
 
 FILES = ("model.safetensors", "tokenizer.json", "config.json")
