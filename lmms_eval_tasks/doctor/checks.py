@@ -1,8 +1,8 @@
 """The command `doctor`: in a minute, everything that would stop or spoil a run of tasks.
 
-Where a run makes the same check (runs/prepare.py), it is called here, so that both say the same.
-A run ends at the first error; here what one check finds stops no other. Beside these stands what a
-run meets only later: frames that cannot be decoded, a full disk, a judge that gives no verdict.
+If a run makes the same check (runs/prepare.py), it is called here, so that both say the same. A run
+ends at the first error; here a check's errors stop no other check. Further checks find trouble that
+a run meets only later: frames that cannot be decoded, a full disk, a judge that gives no verdict.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Findings = Iterator[Finding]
 
 
 class DoctorCheck(NamedTuple):
-    """One thing to look at; `mend` is of all that it finds and says no other one of."""
+    """A check; `mend` is the remedy for findings that have none of their own."""
 
     about: str
     look: Callable[[], Iterable[Finding]]
@@ -57,9 +57,9 @@ class DoctorCheck(NamedTuple):
 
 
 def carried_out(checks: Iterable[DoctorCheck]) -> Findings:
-    """All that the checks find; an exception in one is an error, and stops no other.
+    """The findings of all checks; an exception in one is an error, and stops no other check.
 
-    What variables of the environment hold that may be keys is not in it.
+    Values of environment variables that may be keys are left out.
     """
     for about, look, mend in checks:
         try:
@@ -87,7 +87,7 @@ class Examination:
     Args:
         names: tasks, groups or patterns; without any, the group of each benchmark whose data are
             there.
-        model: looks at the running model (context.current), told what the tasks hand over.
+        model: checks the run's model (context.current) for the media that the tasks hand over.
         uploads: lines on what the running model's class sends to a server for such tasks.
     """
 
@@ -106,7 +106,7 @@ class Examination:
         self._probed: dict[str, Finding] = {}  # by the judge's label: it is asked once
 
     def checks(self) -> Iterator[DoctorCheck]:
-        """In the order of a run: a check rests on what those before it found."""
+        """The checks in the order of a run: each builds on the findings of those before it."""
         yield DoctorCheck("tasks", self._tasks, "lmms-eval-tasks list")
         yield DoctorCheck("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
         yield DoctorCheck("frames", self._frames, f"another {settings.FRAMES.option}")
@@ -226,8 +226,8 @@ class Examination:
     # --- media ----------------------------------------------------------------------------------
 
     def _clips(self, benchmark: Benchmark, cuts: Sequence[MediaJob]) -> Findings:
-        """A run finds those that are made for trial; from all over the data, as one video's follow
-        each other.
+        """Check some clips by making them; they are spread over the data, since clips of one video
+        follow each other.
         """
         tried = cuts[:: -(-len(cuts) // TRIAL)]
         size = _media_bytes()
@@ -272,7 +272,7 @@ class Examination:
 
 
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
-    """Their ends decoded, as many at once as there are processors."""
+    """Check that the ends of videos can be decoded, as many at once as there are processors."""
     ends = [MediaJob(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
     parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
     bad = media.make(parts, benchmark.title, "first and last frames decoded")

@@ -40,8 +40,9 @@ def checks() -> Iterator[DoctorCheck]:
 
 @contextmanager
 def usable_cache() -> Iterator[None]:
-    """Where the user's cache cannot be written, which is an error of its own, another one for now:
-    else every video would seem unreadable.
+    """Context manager with a temporary cache folder if the user's cannot be written.
+
+    Another check reports that error; without a cache every video would seem unreadable.
     """
     try:
         check_folder(settings.cache_dir(), settings.CACHE)
@@ -123,7 +124,7 @@ def _encoders() -> Findings:
 
 
 def _keys() -> Findings:
-    """Their names alone."""
+    """Tell for each API key of the environment whether it is set, without its value."""
     states = {one: "set" if os.environ.get(one) else "not set" for one in _KEYS}
     yield Finding("ok", ", ".join(f"{one} is {state}" for one, state in states.items()))
 
@@ -139,7 +140,7 @@ def _folder(variable: str, folder: Path | None) -> Findings:
 
 
 def _hub() -> Findings:
-    """Weights may be there, in a folder that others share."""
+    """Check the folder of the hub's weights; it need not be writable, as others may share it."""
     from huggingface_hub.constants import HF_HOME
 
     try:

@@ -1,4 +1,4 @@
-"""The table of model classes for people: all of them, one of them, and docs/models.md."""
+"""The table of model classes as text: all classes, one class, and docs/models.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def others() -> dict[str, str]:
 
 
 def facts(name: str) -> list[str]:
-    """All that is known of a model, in lines: its rows, and its entry in classes.json.
+    """All facts about a model, in lines: its rows of the table, and its entry in classes.json.
 
     Raises:
         TasksError: the host has no model of this name.
@@ -47,7 +47,7 @@ def facts(name: str) -> list[str]:
 
 
 def line(model: str, interface: Interface) -> str:
-    """What a model's class takes of our media, in one line; "" of one that is not in the table."""
+    """The media that a model's class takes, in one line; "" if the table does not have the class."""
     if (one := class_of(model, interface)) is None:
         return ""
     if one.media.none:
@@ -58,7 +58,7 @@ def line(model: str, interface: Interface) -> str:
 
 
 def markdown() -> str:
-    """docs/models.md."""
+    """The text of docs/models.md."""
     classes = [(name, *own) for name, entry in table().models.items() for own in entry.classes()]
     rows = [_row(*one) for one in classes if not one[-1].media.none]
     cells = [[text.replace("|", "\\|").replace("<", "&lt;") for text in row] for row in rows]
@@ -92,7 +92,7 @@ def markdown() -> str:
 
 
 def _row(name: str, kind: str, one: Class) -> tuple[str, ...]:
-    """One class of a model, in words: COLUMNS."""
+    """The cells of a class of a model in words, one for each of COLUMNS."""
     said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
     media = one.media
     pictures = "interleaved" if media.interleaved else "several" if media.images else "one"

@@ -1,4 +1,4 @@
-"""vLLM's engine, asked from many threads at once: each reply is there as soon as it is done."""
+"""vLLM's engine, called from many threads at once: each gets its reply as soon as it is done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EngineEndedError(TasksError):
 class Engine:
     """A `vllm.LLM` whose methods may be called from any thread.
 
-    vLLM's own may not: all calls of it are made by one thread, which lives while there is a
+    vLLM's own methods may not: one thread makes all calls of the LLM. It lives while there is a
     request.
 
     Args:
@@ -43,14 +43,14 @@ class Engine:
         self._works = False
 
     def add(self, prompt: dict[str, object], params: SamplingParams) -> Output:
-        """Add a request; returns when the engine has it, and holds none of its media any more.
+        """Add a request; return when the engine has it, and hold none of its media any more.
 
         Returns:
             vLLM's RequestOutput, when it is done; see `result`.
 
         Raises:
             EngineEndedError: the engine is dead.
-            Exception: what vLLM says of a request that it refuses.
+            Exception: vLLM's error for a request that it refuses.
         """
         added: Future[Output] = Future()
         with self._lock:
@@ -61,11 +61,11 @@ class Engine:
         return self.result(added)
 
     def result(self, coming: Future[T]) -> T:
-        """What a future holds, once it does; vLLM's client waits for ever for a killed engine.
+        """The result of a future, once it is done; without this, vLLM waits forever for a killed engine.
 
         Raises:
             EngineEndedError: the engine is dead.
-            Exception: the future's own.
+            Exception: the future's exception.
         """
         while not wait([coming], LOOK).done:
             self._check()
@@ -74,12 +74,12 @@ class Engine:
         return coming.result()
 
     def end(self) -> None:
-        """Shut the engine's processes down; nothing can be asked any more."""
+        """Shut the engine's processes down; it takes no further requests."""
         with suppress(Exception):  # of an engine that is dead, or of a version that has none
             self._llm.llm_engine.engine_core.shutdown()
 
     def _work(self) -> None:
-        """Add what is new and see what is done, until nothing is left."""
+        """Add new requests and set the results of finished ones, until no request is left."""
         asked: dict[str, Output] = {}  # by the request's number
         while True:
             with self._lock:
@@ -131,5 +131,5 @@ class Engine:
 
 
 def _number(request_id: str) -> str:
-    """What `enqueue` and an output call a request alike: "7" of "7-0a1b2c3d"."""
+    """The part of a request id that `enqueue` and an output share: "7" of "7-0a1b2c3d"."""
     return request_id.partition("-")[0]

@@ -11,7 +11,7 @@ the task's doc_to_visual or doc_to_messages, so the media really are made, and c
 as a real model class would. Batches do not matter: a reply depends on one request alone, and
 replies come in the order of the requests.
 
-Classes of the host: importing this module imports the host and torch.
+Importing this module imports lmms-eval and torch.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 class Player(HostModel):
-    """A player behind the host's interface; `reply` is what makes the difference."""
+    """A fake model for lmms-eval; the subclasses differ in `reply`."""
 
     is_simple = False
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:
-        """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
+        """Answer one request from its texts and media (Scripted and Recorded: from its doc)."""
         raise NotImplementedError
 
     def generate_until(self, requests: list[ModelRequest]) -> list[str]:
@@ -73,7 +73,7 @@ class Player(HostModel):
 
 
 class Oracle(Player):
-    """Always right, by a key of requests (`key=PATH`)."""
+    """A model that always replies rightly, by a key of requests (`key=PATH`)."""
 
     def __init__(self, key: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
@@ -82,35 +82,38 @@ class Oracle(Player):
         self.key = fake_replies.load_key(key)
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """The right one."""
+        """The right reply to the request, by the key."""
         return fake_replies.oracle(self.key, parts)
 
 
 class Coin(Oracle):
-    """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
+    """A model that draws one of the key's replies (`key=PATH`), by a hash of request and `seed`."""
 
     def __init__(self, seed: int = 0, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
         self.seed = seed
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """One of them."""
+        """One of the replies of the key, as it is drawn."""
         return fake_replies.coin(self.key, parts, self.seed)
 
 
 class Scripted(Player):
-    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (fake_replies.scripted)."""
+    """A model that is right on about 70 % of items and unreadable on 5 %, by the doc's id.
+
+    See fake_replies.scripted.
+    """
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """That of the doc."""
+        """The scripted reply to the doc."""
         return fake_replies.scripted(doc)
 
 
 class Witness(Player):
-    """Sees, hears and reads MAVERIX's packaged sample (perception_probe.py)."""
+    """A model that sees, hears and reads MAVERIX's packaged sample (perception_probe.py)."""
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """A letter."""
+        """The letter of an option."""
         return perception_probe.reply(parts)
 
 
@@ -123,7 +126,7 @@ class RecordedReply(BaseModel, extra="forbid"):
 
 
 class Recorded(Player):
-    """The recorded reply to each item (`replies=FILE`), a `RecordedReply` a line."""
+    """A model that gives each item its recorded reply (`replies=FILE`, a `RecordedReply` a line)."""
 
     def __init__(self, replies: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         if replies is None:
@@ -133,7 +136,7 @@ class Recorded(Player):
         self.replies = recorded(self.file)
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """The reply to an item: that of its task before that of every task."""
+        """The recorded reply to an item: the one for its task, else the one for every task."""
         for key in ((doc["id"], task), (doc["id"], "")):
             if key in self.replies:
                 return self.replies[key]
@@ -144,7 +147,7 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
     """The replies of a file by item and task.
 
     Raises:
-        TasksError: it cannot be read, a line is of another form, or two lines give different
+        TasksError: the file cannot be read, a line is of another form, or two lines give different
             replies to one item; names the file and the line.
     """
     found: dict[tuple[str, str], str] = {}

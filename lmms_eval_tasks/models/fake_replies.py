@@ -1,8 +1,8 @@
-"""What the small models answer: pure functions, with no model and no host.
+"""The replies of the fake models: pure functions, without lmms-eval.
 
-An oracle and a coin see what a real model sees, the texts and media of a request, and a key: of
+An oracle and a coin get the texts and media of a request, as a real model does, and a key: for
 every request of the sample's docs its fingerprint and the replies to it. A request that lost its
-question, its video or one of its pictures is none of these. `scripted` sees the doc instead.
+question, its video or one of its pictures is not in the key. `scripted` gets the doc instead.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class KnownReplies(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """What a coin gets: over the items of `tasks`, the means of `value` and of `expected`."""
+    """The score that chance gives: over the items of `tasks`, the means of `value` and `expected`."""
 
     what: str
     tasks: Sequence[str]
@@ -83,7 +83,7 @@ def _known_of(task: str) -> Callable[[Doc], KnownReplies | None] | None:
 def known(doc: Doc) -> KnownReplies:
     """Replies to a doc: those of its benchmark's `sample.known(doc)`, if it has such a function.
 
-    Where it has none, or it returns None, they are a letter or a reference.
+    If it has none, or it returns None, the replies are letters or references.
 
     The same item in another input mode or length is drawn anew, so that tasks that differ in these
     differ in score.
@@ -91,7 +91,7 @@ def known(doc: Doc) -> KnownReplies:
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
             no reference makes nothing right. `task`, `question_id` (a pool), `mode` and `length`
-            are optional. Or what the benchmark's own function asks for.
+            are optional. Else the fields that the benchmark's function requires.
 
     Raises:
         TasksError: a field is missing or of another form.
@@ -121,7 +121,7 @@ def known(doc: Doc) -> KnownReplies:
 def scripted(doc: Doc) -> str:
     """A reply whose worth is known from the doc's id: right, wrong or unreadable.
 
-    The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
+    The only fake model that gets the doc: its score tests metrics, not prompts. Items are right on
     about 70 %, unreadable on 5 %, wrong on the rest; those of a pool together on half of the pools,
     so that pool metrics lie between 0 and 1 too, with the same shares over all items.
     """
@@ -151,12 +151,12 @@ def of_visuals(visuals: Iterable[Image | str], text: str) -> Contents:
 
 
 def _medium(given: Image | str) -> Image | Path:
-    """A file's path as a Path, so that it is no text."""
+    """The medium; a file's path becomes a Path, to differ from a text."""
     return Path(given.removeprefix("file://")) if isinstance(given, str) else given
 
 
 def fingerprint(parts: Contents) -> str:
-    """Of what a model is handed: texts (str), PIL images by their pixels, Paths by their names."""
+    """The hash of a request's parts: texts (str), PIL images by pixels, Paths by their names."""
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, str):
@@ -224,9 +224,10 @@ class _PairReply(BaseModel, extra="forbid"):
 
 
 def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
-    """The statement with the highest probability among all models (paper, 4.3); None of a tie.
+    """The statement with the highest probability among all models (paper, 4.3); None for a tie.
 
-    Of each model the length-normalised log-probabilities of A and B.
+    Args:
+        scores: by model, the length-normalised log-probabilities of A and B.
     """
     first, second = (max(column) for column in zip(*scores.values(), strict=True))
     if first == second:

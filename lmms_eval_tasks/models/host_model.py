@@ -1,6 +1,6 @@
-"""What all our model classes share: the host's contract for one or many processes, on any device.
+"""The base of our model classes: lmms-eval's contract for one or many processes, on any device.
 
-A class of the host: importing this module imports the host and torch.
+Importing this module imports lmms-eval and torch.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
 
     @property
     def device(self) -> torch.device:
-        """Where tensors of the host's collectives live: the process group's own device."""
+        """The device of tensors in lmms-eval's collectives: that of the process group."""
         return self.accelerator.device
 
     @property
     def compute_device(self) -> torch.device:
-        """Where a model runs: the device asked for; each process its own if there are many."""
+        """The device on which the model runs: the one asked for, or one for each of several processes."""
         if self._asked_device and (self.world_size == 1 or self._asked_device == "cpu"):
             return torch.device(self._asked_device)
         return self.accelerator.device
@@ -74,7 +74,7 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
         return doc
 
     def loglikelihood(self, requests: list[ModelRequest]) -> NoReturn:  # noqa: ARG002
-        """Not offered.
+        """Refuse the request: the class only generates.
 
         Raises:
             TasksError: always.

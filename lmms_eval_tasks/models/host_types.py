@@ -1,4 +1,4 @@
-"""Types of what lmms-eval hands over, as far as something here reads or calls it; it has none."""
+"""Types of lmms-eval's objects, as far as this package uses them; lmms-eval has no types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Function: TypeAlias = Callable[..., Any]  # of a library, called as it was meant
 
 
 class TokenCounts(Protocol):
-    """Tokens of one request, where the model's class or its server counts them."""
+    """The numbers of tokens of one request, if the model's class or its server counts them."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -38,7 +38,7 @@ class ModelRequest(Protocol):
 
 
 class ModelInstance(Protocol):
-    """`lmms`: a model's class, built. Only some have a `client` or a `modality`."""
+    """`lmms`: an object of a model's class. Only some have a `client` or a `modality`."""
 
     task_dict: Mapping[str, Mapping[str, Sequence[Doc]]]
     generate_until: Callable[[list[ModelRequest]], list[Reply]]
@@ -59,7 +59,7 @@ class Tokenizer(Protocol):
 
 
 class TaskManager(Protocol):
-    """`TaskManager`: which tasks and groups there are, and their files."""
+    """`TaskManager`: the known tasks and groups, and their files."""
 
     include_path: object
     task_index: dict[str, dict[str, Any]]

@@ -1,4 +1,4 @@
-"""MAIA's unimodal baseline (paper, 4.3 and B.1): which of two statements do language models prefer?
+"""MAIA's unimodal baseline (paper, 4.3 and B.1): the statement of a pair that language models prefer.
 
     lmms_eval --model lm_pairs --model_args pretrained=a,b,c --tasks maia_unimodal
 
@@ -21,7 +21,7 @@ The pair goes to the statement that holds the highest score of all models and bo
 nevertheless. Two equal maxima are no choice (null). All scores are in the reply, as JSON
 (fake_replies.read_lm_pairs).
 
-A class of the host: importing this module imports the host and torch.
+Importing this module imports lmms-eval and torch.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def load(loader: str, name: str, **kwargs: str) -> PreTrainedModel | PreTrainedT
 
 
 def tokenize(tokenizer: PreTrainedTokenizer, text: str, name: str) -> list[int]:
-    """Token ids with the special tokens that the tokenizer adds by itself.
+    """The ids of a text's tokens, with the special tokens that the tokenizer adds by itself.
 
     Raises:
         TasksError: fewer than two tokens, so that none has a probability given another.

@@ -1,8 +1,8 @@
-"""What each of the host's model classes does with media and requests: the host does not say so.
+"""The media and requests that lmms-eval's model classes can handle; lmms-eval does not tell.
 
 The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run; every
-entry names lines that it rests on, and a test checks that they are still there. It says what a
-class does with what our tasks hand over:
+entry names lines that it rests on, and a test checks that they are still there. It has, for each
+class, how the class handles the media of our tasks:
 
 - to simple classes a list of one mp4 (with its track where there is sound), one picture or many, or
   a wav alone, as a path or as samples; to chat classes items of text, picture, mp4 and wav.
@@ -30,13 +30,13 @@ Reader = Library | Literal["own package", "server", ""]
 
 
 class Strict(BaseModel):
-    """A record of a file of this package: no field beside those named, and none changes."""
+    """A record of a file of this package: immutable, without further fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class SourceLine(Strict):
-    """A line of a file below the folder of installed packages, and a fact that it was read for."""
+    """A line of a file below the folder of installed packages, and the fact that it shows."""
 
     fact: str = ""
     file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
@@ -45,7 +45,7 @@ class SourceLine(Strict):
 
 
 class SoundDelivery(SourceLine):
-    """What becomes of sound that is handed to a class in one way."""
+    """The fate of sound that a class gets in one way: a file, samples, or a track."""
 
     # `not delivered` is dropped, or replaced by text or frames, and the run goes on (also after an
     # error that a class catches and answers with nothing); `raises` ends it.
@@ -55,7 +55,7 @@ class SoundDelivery(SourceLine):
     when: tuple[SoundDelivery, ...] = ()  # exceptions, the first one that fits
 
     def with_args(self, given: Mapping[str, object]) -> SoundDelivery:
-        """The cell under these model arguments."""
+        """The exception in `when` that fits these model arguments, else the record itself."""
         for one in self.when:
             wanted = one.args.items()
             if all(name in given and _same(given[name], value) for name, value in wanted):
@@ -64,7 +64,7 @@ class SoundDelivery(SourceLine):
 
 
 class MediaSupport(Strict):
-    """What a class does with pictures, videos and requests."""
+    """The pictures and videos that a class takes, and how it treats requests."""
 
     # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
     how: Literal["run", "called", "read"]
@@ -100,11 +100,11 @@ class MediaSupport(Strict):
 
     @property
     def ours(self) -> bool:
-        """Whether it is a class of this package, which whoever names it knows."""
+        """True for a class of this package."""
         return self.evidence[0].file.startswith("lmms_eval_tasks/")
 
     def frames(self, wanted: int) -> str:
-        """What to pass so that a video of `wanted` frames arrives whole, in words."""
+        """The model arguments with which a video of `wanted` frames arrives whole, in words."""
         if self.broken:
             return f"broken: {self.broken}"
         if not self.video:
@@ -121,19 +121,19 @@ class MediaSupport(Strict):
         return f"{self.frames_argument}={wanted}{told}"
 
     def sizes(self) -> str:
-        """The arguments that decide on the size of frames and pictures, in words; or what does."""
+        """The arguments that decide on the size of frames and pictures, in words; else the rule."""
         given = self.pixel_arguments.items()
         shown = ", ".join(name if value is None else f"{name}={value}" for name, value in given)
         return f"{shown} ({self.pixels})" if shown and self.pixels else shown or self.pixels
 
     def takes(self, wanted: int) -> bool:
-        """Whether as many frames as a video of `wanted` has are the default, or no more come."""
+        """True if a video of `wanted` frames arrives whole with the default number of frames."""
         default = self.frames_default or 0
         return default == wanted or (self.fewer == "all" and default > wanted)
 
 
 class Class(Strict):
-    """A class: its media, and what becomes of sound in each way of handing it over."""
+    """A model class: its media, and the fate of sound in each form."""
 
     media: MediaSupport
     path: SoundDelivery | None = None  # of a simple class: a wav alone, as its path
@@ -145,7 +145,7 @@ class Class(Strict):
 
     @property
     def form(self) -> Literal["path", "samples", "track"]:
-        """How it takes sound: as a file; as samples; or, a chat class, as an mp4's track alone."""
+        """The form in which the class takes sound: a file, samples, or (chat) only an mp4's track."""
         if self.path is None or self.array is None:
             return "track" if self.mp4 else "path"
         heard = ("delivered", "unknown")
@@ -153,7 +153,7 @@ class Class(Strict):
         return "samples" if samples else "path"
 
     def sound(self, with_picture: bool) -> SoundDelivery:
-        """What becomes of sound alone, or with its picture, in the form that the class takes."""
+        """The fate of sound alone, or with its picture, in the form that the class takes."""
         alone = self.wav or (self.array if self.form == "samples" else self.path)
         cell = (self.mp4 or self.muted_mp4_and_wav) if with_picture else alone
         assert cell is not None
@@ -169,7 +169,7 @@ class ModelEntry(Strict):
     chat: Class | None = None
 
     def classes(self) -> Iterator[tuple[Interface, Class]]:
-        """The class that the host takes by default first."""
+        """The model's classes with their interfaces; the one that lmms-eval takes by default is first."""
         if self.chat:
             yield "chat", self.chat
         if self.simple:
@@ -196,19 +196,19 @@ def table() -> Table:
 
 
 def class_of(model: str, interface: Interface) -> Class | None:
-    """A model's class for one of the host's interfaces; of a name or an alias."""
+    """The class of a model (name or alias) for one of lmms-eval's interfaces; None if unknown."""
     return dict((table().model(model) or ModelEntry()).classes()).get(interface)
 
 
 def media_of(model: str, interface: Interface) -> MediaSupport | None:
-    """What a class does with media; None where nothing is known."""
+    """The media that a model's class takes; None if the table does not have the class."""
     one = class_of(model, interface)
     return one.media if one else None
 
 
 @functools.cache
 def host_version() -> str | None:
-    """Version of the installed lmms-eval, or None; asked of the disk once."""
+    """The version of the installed lmms-eval, or None; read from disk once."""
     try:
         return version("lmms_eval")
     except PackageNotFoundError:
@@ -216,18 +216,23 @@ def host_version() -> str | None:
 
 
 def of_another_host() -> str:
-    """That the installed host is not the one that was read; "" if it is."""
+    """A sentence if the installed lmms-eval is another version than that of the table; else ""."""
     installed = host_version()
     read = f"the table of models was made for lmms-eval {table().host}, and this is {installed}"
     return "" if installed == table().host else read
 
 
 def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
-    """Whether sound reaches a model: its state, and the sentence that a result must carry.
+    """The state of sound for a model, and the sentence on it that a result must carry.
+
+    Args:
+        model: the run's model; None if it is not known.
+        with_picture: the sound comes with its picture, not alone.
 
     Returns:
-        The state as in SoundDelivery, and None where it is `delivered`. `unknown` for a model that
-        is not in the table, one that lacks this interface, and where the host is another version.
+        The state as in SoundDelivery, and a sentence, None if the state is `delivered`. The state
+        is `unknown` for a model that the table does not have or that lacks this interface, and if
+        lmms-eval is of another version than the table.
     """
     if model is None:
         why = "the host did not name it."
@@ -256,13 +261,13 @@ def hears(model: RunModel | None) -> dict[str, str]:
 
 
 def sound_form(model: RunModel | None) -> str:
-    """How a model's class takes sound (Class.form)."""
+    """The form in which a model's class takes sound (Class.form); "path" if it is not known."""
     one = class_of(model.name, model.interface) if model else None
     return one.form if one else "path"
 
 
 def advice(model: RunModel, batch_size: int) -> list[str]:
-    """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
+    """Lines on arguments to pass for speed and for a task's limit of tokens; empty if none."""
     media = media_of(model.name, model.interface)
     if media is None or media.none or media.broken:
         return []
@@ -276,7 +281,7 @@ def advice(model: RunModel, batch_size: int) -> list[str]:
 
 
 def _same(given: object, expected: bool | int | str) -> bool:
-    """Whether an argument has this value; a switch is off for false, 0 and nothing, else on."""
+    """Return True if an argument has this value; a switch is off for false, 0 and nothing, else on."""
     if isinstance(expected, bool):
         off = not given or str(given).strip().lower() in ("false", "0", "none")
         return off is not expected

@@ -1,8 +1,8 @@
-"""What a run sets for its model's class, and what it says or refuses, before the model is loaded.
+"""The plan of a run: arguments that it sets for its model's class, and lines and errors about it.
 
-The tasks say what they hand over (`MediaNeeds`), the table of classes what a class takes: where the
-two differ, the class's own arguments are set, or what is handed over takes another form. Whatever
-the user set stands.
+It is made before the model is loaded. The tasks have the media that they hand over (`MediaNeeds`),
+the table of classes the media that a class takes. If the two differ, the class's arguments are set,
+or the media take another form. An argument that the user set stays.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most pa
 
 @dataclass(frozen=True)
 class MediaNeeds:
-    """What the requests of a task hold."""
+    """The media in the requests of a task."""
 
     task: str
-    videos: bool = False  # whether there are videos in them
-    pictures: int = 0  # the most in one
-    frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
+    videos: bool = False  # True if requests have videos
+    pictures: int = 0  # the largest number in one request
+    frames: frozenset[int] = frozenset()  # numbers of frames of its videos, if the protocol has any
 
 
 def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
-    """The plan of a run, of the model as the user named it.
+    """The plan of a run, for the model as the user named it.
 
     Raises:
         TasksError: no class of the model can take what the tasks hand over.
@@ -102,7 +102,7 @@ def checkpoint_type(model: RunModel) -> str:
 
 
 def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
-    """The user's, or the simple class where only that one takes what the tasks hand over."""
+    """The interface to run: the user's, or simple if only that class takes the tasks' media."""
     mine, other = (
         model_capabilities.media_of(model.name, kind) for kind in (model.interface, "simple")
     )
@@ -113,7 +113,7 @@ def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
 
 
 def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds]) -> str:
-    """What a class cannot take of what tasks hand over; "" if it takes all."""
+    """The media of tasks that a class cannot take, in words; "" if it takes all."""
     media = model_capabilities.media_of(model.name, interface)
     if media is None or media.none:
         return ""
@@ -132,7 +132,7 @@ def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds])
 def _frames(
     model: RunModel, media: MediaSupport, who: str, needs: Sequence[MediaNeeds]
 ) -> tuple[dict[str, object], list[str], list[str]]:
-    """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
+    """The arguments for frames to set, lines on them, and lines on frames that will not arrive."""
     framed = [one for one in needs if one.videos and one.frames]
     if not framed or media.broken or media.video in ("", "server"):
         return {}, [], []
@@ -165,10 +165,10 @@ def _frames(
 
 
 def whole(name: str, value: int | str) -> int:
-    """A model's argument that is a whole number, as text or not.
+    """A model's argument as an int, from a text or a number.
 
     Raises:
-        TasksError: it is none.
+        TasksError: it is no whole number.
     """
     try:
         return int(value)

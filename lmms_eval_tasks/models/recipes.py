@@ -1,4 +1,4 @@
-"""The recipes of leaderboards/recipes: a file of the host's `--config` for each published model."""
+"""The recipes of leaderboards/recipes: a file for lmms-eval's `--config` per published model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TaskWorkload(Strict):
 
 
 class ModelFacts(Strict):
-    """A model (models.yaml): 0 billions of parameters is one that a server has."""
+    """Facts about a model (models.yaml): 0 billions of parameters for one on a server."""
 
     billions: float = 0  # parameters that a token passes
     gpus: int = 1  # of 80 GB
@@ -49,7 +49,7 @@ class ModelFacts(Strict):
 
 
 class _VllmForm(Strict):
-    """A recipe by vLLM (vllm.yaml)."""
+    """The arguments of a recipe that runs in vLLM (vllm.yaml)."""
 
     batch_size: int
     model_args: str
@@ -57,24 +57,24 @@ class _VllmForm(Strict):
 
 
 class RowRecipe(NamedTuple):
-    """How a published row is made again."""
+    """The recipe that makes a published row again."""
 
     path: Path
     model: RunModel
-    tasks: list[str]  # and groups, as the host is told
+    tasks: list[str]  # and groups, as lmms-eval gets them
     settings: Mapping[str, str]  # of ours, by variable
     batch: int  # requests that the class gets together, or its engine has at once
     options: tuple[str, ...] = ()  # of the command, above what the file says
-    differs: str = ""  # what the model is given otherwise than by the file
+    differs: str = ""  # how the model's input differs from that of the file
 
     @property
     def checkpoint(self) -> str:
-        """The model's own name; several, separated by commas, of a class that takes several."""
+        """The model's name; several, separated by commas, for a class that takes several."""
         return str(self.model.arguments.get("pretrained") or self.model.arguments["model"])
 
 
 def slug(identity: str) -> str:
-    """What a model's recipe is called, perhaps with more words behind (`gpt_4o_judge`)."""
+    """The name of a model's recipe; a file may add further words (`gpt_4o_judge`)."""
     return re.sub(r"[^a-z0-9]+", "_", identity.rpartition("/")[2].lower()).strip("_")
 
 
@@ -84,13 +84,13 @@ def of(benchmark: str) -> list[RowRecipe]:
 
 
 def missing(benchmark: str) -> Mapping[str, str]:
-    """Published models without a recipe, by identity, with what is missing."""
+    """The published models without a recipe: by identity, the reason."""
     found: Mapping[str, str] = _stored("missing").get(benchmark, {})
     return found
 
 
 def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
-    """The recipe by `tasks_vllm`, our class over vLLM; or a sentence on why it has no such form."""
+    """The recipe for `tasks_vllm`, our class over vLLM; or a sentence on why it has no such form."""
     if recipe.model.name == VLLM:
         return recipe
     if not facts(recipe.checkpoint).billions:
@@ -116,10 +116,10 @@ def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
 
 
 def facts(checkpoint: str) -> ModelFacts:
-    """What is known of a model; of several their parameters together.
+    """The facts about a model; of several, with the sum of their parameters.
 
     Raises:
-        KeyError: nothing is.
+        KeyError: a model has no facts.
     """
     known = _stored("models")
     each = [ModelFacts.model_validate(known[name]) for name in checkpoint.split(",")]
@@ -127,7 +127,7 @@ def facts(checkpoint: str) -> ModelFacts:
 
 
 def work(task: str) -> TaskWorkload:
-    """A task of the published data.
+    """The workload of a task on the published data.
 
     Raises:
         KeyError: no recipe has it.
@@ -157,5 +157,5 @@ def _read(path: Path) -> RowRecipe:
 
 
 def _arguments(model_args: str) -> dict[str, str]:
-    """By name; a value may hold commas, since lm_pairs reads a list of models."""
+    """The model arguments by name; a value may hold commas, since lm_pairs takes several models."""
     return dict(re.findall(r"(\w+)=(.*?)(?=,\w+=|$)", model_args))

@@ -1,7 +1,7 @@
 """Tiny checkpoints with random weights, built here: real model classes without a download.
 
-They load like any released checkpoint (`pretrained=FOLDER`) and answer nonsense: what they test is
-the way from a video file to a number, not the number. About 1 MB each, built in a second or two.
+They load like any released checkpoint (`pretrained=FOLDER`) and answer nonsense: they test the way
+from a video file to a number, not the number. About 1 MB each, built in a second or two.
 """
 
 from __future__ import annotations

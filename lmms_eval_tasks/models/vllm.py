@@ -8,8 +8,8 @@ for vLLM (tests/models/stub_vllm).
 
 A video goes to vLLM as frames with their times, and a wav as samples, where the chat template of
 the checkpoint puts them. Threads read media while the engine answers, once for all questions of a
-video, which follow each other (prefix caching). A class of the host: importing this module imports
-the host and torch; vLLM is imported when a model is built.
+video, which follow each other (prefix caching). Importing this module imports lmms-eval and
+torch; vLLM is imported when a model is built.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ class VLLM(HostModel):
 
     Args:
         pretrained, model: the checkpoint, by either name.
-        max_num_frames: a video of no more frames is given whole, of a longer one so many uniform
+        max_num_frames: a video with no more frames is given whole, a longer one as so many uniform
             frames; 0 or less is no limit.
-        min_pixels, max_pixels: the fewest and the most of a frame or picture, to which the
-            processor of the checkpoint brings it; its own default unless given. They go to the
+        min_pixels, max_pixels: the fewest and the most pixels of a frame or picture, to which the
+            processor of the checkpoint resizes it; default: the processor's. They go to the
             engine as `mm_processor_kwargs`, and only some processors (Qwen-VL's) know them.
         enable_thinking: of the chat template, where it has such a switch.
         tensor_parallel_size: GPUs of each process.
-        batch_size: requests that the engine has at once, at most 1024; 1 is the host's default and
-            means 256. Media are in memory of 16 requests at most, and 1 GB for the next ones.
-        device, max_batch_size: of the host; not used.
-        engine: all else is passed to `vllm.LLM`; texts that look like JSON are read as such. A
+        batch_size: requests that the engine has at once, at most 1024; 1 is lmms-eval's default
+            and means 256. The media of 16 requests at most are in memory, and 1 GB for the next.
+        device, max_batch_size: passed by lmms-eval; not used.
+        engine: all other arguments go to `vllm.LLM`; texts that look like JSON are read as such. A
             `max_model_len` above 8192 is `max_num_batched_tokens`, too, unless that is given.
 
     Raises:
@@ -165,7 +165,7 @@ class VLLM(HostModel):
         self._engine.end()
 
     def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
-        """One reply per request, in order; of one that failed the text that the host's classes say.
+        """One reply per request, in order; for a failed one the text that lmms-eval's classes return.
 
         A video's requests are asked one after the other, whatever their order. May be called from
         several threads.
@@ -199,7 +199,7 @@ class VLLM(HostModel):
             return _failed(error)
 
     def _prompt(self, request: ModelRequest) -> Prompt:
-        """What vLLM is given for a request, its media read."""
+        """The prompt, sampling parameters and media counts of a request; reads its media."""
         _, doc_to_messages, given, doc_id, task, split = request.args
         shown = ChatMessages(messages=doc_to_messages(self.doc(task, split, doc_id)))
         items: dict[str, list[Json]] = {}
@@ -243,7 +243,7 @@ class VLLM(HostModel):
             return image.convert("RGB")
 
     def _named(self, kind: str, given: Image.Image | str) -> str | None:
-        """What we and vLLM know a file's content by; None of a picture that is no file."""
+        """The key of a file's content for us and for vLLM; None for a picture that is no file."""
         if isinstance(given, Image.Image):
             return None
         return files.known_as(given, kind, self._most_frames)
@@ -258,7 +258,7 @@ def _read(name: str, value: str) -> Json:
 
 
 def _literal_tokens(processor: ProcessorMixin) -> re.Pattern[str]:
-    """What a processor takes for a token of its own wherever it stands in a text."""
+    """A pattern of the texts that a processor takes for special tokens wherever they stand."""
     added = getattr(processor, "tokenizer", processor).added_tokens_decoder.values()
     found = {one.content for one in added if one.special}
     for kind in ("image", "video", "audio"):
@@ -268,13 +268,13 @@ def _literal_tokens(processor: ProcessorMixin) -> re.Pattern[str]:
 
 @contextmanager
 def own_gpus(count: int) -> Iterator[None]:
-    """Within it an engine that starts finds this process's GPUs alone, and no other process.
+    """Context manager within which a starting engine sees only the GPUs of this process.
 
-    An engine is a process of its own, which takes the environment over when it starts. Alone,
+    An engine is a process that inherits the environment when it starts. In a run of one process
     nothing changes.
 
     Args:
-        count: GPUs of each process: each has the next ones.
+        count: GPUs of each process: each takes the next ones.
 
     Raises:
         TasksError: CUDA_VISIBLE_DEVICES has too few.
@@ -350,7 +350,10 @@ def _told(answer: RequestOutput, media: JsonObject, visual: Collection[int]) -> 
 
 
 def _failed(error: BaseException) -> str:
-    """As the host's classes for endpoints say it (utils/refusals.is_model_error)."""
+    """The text of a failed request, as lmms-eval's classes for endpoints return it.
+
+    See refusals.is_model_error.
+    """
     # vLLM puts all that a processor was given before what the processor said.
     cause = error if isinstance(error, TasksError) else error.__cause__ or error
     return refusals.model_error(f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}")
