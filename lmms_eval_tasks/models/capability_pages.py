@@ -8,7 +8,7 @@ from lmms_eval_tasks.context import Interface
 from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.models.model_capabilities import Class, class_of, table
 
-PAPERS_FRAMES = 32  # MAIA's, and what most papers give
+PAPERS_FRAMES = 32  # frames of a video in MAIA, and in most papers
 FRAMES = f"{PAPERS_FRAMES} frames"
 COLUMNS = (
     *("model", "class", FRAMES, "pixels", "needs", "pictures", "sound", "failed request", "how"),
@@ -16,7 +16,7 @@ COLUMNS = (
 
 
 def others() -> dict[str, str]:
-    """The classes that take none of our media, with the reason: NAME, or `NAME (simple)`."""
+    """The classes that take none of our media, with the reason, by `NAME` or `NAME (simple)`."""
     found: dict[str, str] = {}
     for name, entry in table().models.items():
         why = {kind: one.media.none for kind, one in entry.classes()}
@@ -31,7 +31,7 @@ def facts(name: str) -> list[str]:
     """All facts about a model, in lines: its rows of the table, and its entry in classes.json.
 
     Raises:
-        TasksError: the host has no model of this name.
+        TasksError: lmms-eval has no model of this name.
     """
     import yaml
 
@@ -47,7 +47,7 @@ def facts(name: str) -> list[str]:
 
 
 def line(model: str, interface: Interface) -> str:
-    """The media that a model's class takes, in one line; "" if the table does not have the class."""
+    """The media that a model's class takes, in one line; "" if the class is not in the table."""
     if (one := class_of(model, interface)) is None:
         return ""
     if one.media.none:

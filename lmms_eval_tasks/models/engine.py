@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Output: TypeAlias = "Future[RequestOutput]"
 
-LOOK = 1.0  # seconds between two looks whether the engine's processes live
+LOOK = 1.0  # seconds between two checks that the engine's processes are alive
 
 
 class EngineEndedError(TasksError):
-    """A process of the engine has ended: nothing more will be answered."""
+    """The engine's process has ended: it will answer no further request."""
 
 
 class Engine:
     """A `vllm.LLM` whose methods may be called from any thread.
 
-    vLLM's own methods may not: one thread makes all calls of the LLM. It lives while there is a
-    request.
+    vLLM's own methods may not be: a single thread makes all calls of the LLM, and lives as long as
+    there is an unfinished request.
 
     Args:
-        build: makes the LLM; the processes that it starts are the engine's.
+        build: builds the LLM; the processes that it starts belong to the engine.
     """
 
     def __init__(self, build: Callable[[], LLM]) -> None:
@@ -43,13 +43,13 @@ class Engine:
         self._works = False
 
     def add(self, prompt: dict[str, object], params: SamplingParams) -> Output:
-        """Add a request; return when the engine has it, and hold none of its media any more.
+        """Add a request; return when the engine has it, so that its media can be freed.
 
         Returns:
-            vLLM's RequestOutput, when it is done; see `result`.
+            A future of vLLM's RequestOutput; pass it to `result`.
 
         Raises:
-            EngineEndedError: the engine is dead.
+            EngineEndedError: the engine's process has ended.
             Exception: vLLM's error for a request that it refuses.
         """
         added: Future[Output] = Future()
@@ -61,10 +61,12 @@ class Engine:
         return self.result(added)
 
     def result(self, coming: Future[T]) -> T:
-        """The result of a future, once it is done; without this, vLLM waits forever for a killed engine.
+        """The result of a future, as soon as it is done.
+
+        vLLM waits forever for an engine that was killed, so its processes are checked every second.
 
         Raises:
-            EngineEndedError: the engine is dead.
+            EngineEndedError: the engine's process has ended.
             Exception: the future's exception.
         """
         while not wait([coming], LOOK).done:
@@ -75,19 +77,19 @@ class Engine:
 
     def end(self) -> None:
         """Shut the engine's processes down; it takes no further requests."""
-        with suppress(Exception):  # of an engine that is dead, or of a version that has none
+        with suppress(Exception):  # the engine is dead, or this vLLM has no `shutdown`
             self._llm.llm_engine.engine_core.shutdown()
 
     def _work(self) -> None:
         """Add new requests and set the results of finished ones, until no request is left."""
-        asked: dict[str, Output] = {}  # by the request's number
+        asked: dict[str, Output] = {}  # unfinished requests, by number
         while True:
             with self._lock:
                 new, self._new = self._new, []
                 if not new and not asked:
                     self._works = False
                     return
-            while new:  # nothing holds the media of a prompt that was added
+            while new:  # pop, so that nothing here holds the media of an added prompt
                 self._enqueue(*new.pop(0), asked)
             try:
                 done = self._llm.llm_engine.step() if asked else ()
@@ -107,7 +109,8 @@ class Engine:
         added: Future[Output],
         asked: dict[str, Output],
     ) -> None:
-        plain = {"add_special_tokens": False}  # the chat template has written them, as in LLM.chat
+        # The chat template has written the special tokens, as in LLM.chat.
+        plain = {"add_special_tokens": False}
         try:
             (name,) = self._llm.enqueue(prompt, params, use_tqdm=False, tokenization_kwargs=plain)
         except BaseException as error:
@@ -118,7 +121,7 @@ class Engine:
         added.set_result(answer)
 
     def _check(self, error: BaseException | None = None) -> None:
-        """Raise one line if a process of the engine has ended, or if `error` says so."""
+        """Raise EngineEndedError if a process of the engine has ended, or if `error` says so."""
         ended = [one.exitcode for one in self._processes if not one.is_alive()]
         if ended or type(error).__name__ == "EngineDeadError":
             how = (

@@ -6,10 +6,10 @@
     lmms_eval --model tasks_witness --tasks maverix_table3
     lmms_eval --model tasks_recorded --model_args replies=replies.jsonl --tasks cvrr_es
 
-Each is a chat class and, under its name with `Simple`, a simple one. For every request they call
-the task's doc_to_visual or doc_to_messages, so the media really are made, and check what comes back
-as a real model class would. Batches do not matter: a reply depends on one request alone, and
-replies come in the order of the requests.
+Each is a chat class; the class of the same name with `Simple` is the simple class. For every
+request they call the task's doc_to_visual or doc_to_messages, so the media really are made, and
+check what comes back as a real model class would. Batches do not matter: a reply depends on one
+request alone, and replies come in the order of the requests.
 
 Importing this module imports lmms-eval and torch.
 """
@@ -44,10 +44,10 @@ class Player(HostModel):
         raise NotImplementedError
 
     def generate_until(self, requests: list[ModelRequest]) -> list[str]:
-        """One reply per request, in order.
+        """Return one reply per request, in order.
 
         Raises:
-            TasksError: a request's media are missing, or a doc lacks what `tasks_scripted` needs.
+            TasksError: a request's media are missing, or a doc lacks a field that a reply needs.
         """
         return list(map(self._reply, requests))
 
@@ -60,7 +60,7 @@ class Player(HostModel):
         else:
             context, doc_to_messages, kwargs, *_ = request.args
             messages = doc_to_messages(doc)
-            ChatMessages(messages=messages)  # of the host's form
+            ChatMessages(messages=messages)  # raises if lmms-eval would not accept the messages
             parts = fake_replies.of_messages(messages)
         for part in parts:
             if part is None:
@@ -82,7 +82,7 @@ class Oracle(Player):
         self.key = fake_replies.load_key(key)
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """The right reply to the request, by the key."""
+        """Return the right reply by the key; UNKNOWN if the key lacks the request."""
         return fake_replies.oracle(self.key, parts)
 
 
@@ -94,7 +94,7 @@ class Coin(Oracle):
         self.seed = seed
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """One of the replies of the key, as it is drawn."""
+        """Return one of the key's replies; UNKNOWN if the key lacks the request."""
         return fake_replies.coin(self.key, parts, self.seed)
 
 
@@ -105,7 +105,7 @@ class Scripted(Player):
     """
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """The scripted reply to the doc."""
+        """Return the scripted reply to the doc."""
         return fake_replies.scripted(doc)
 
 
@@ -113,7 +113,7 @@ class Witness(Player):
     """A model that sees, hears and reads MAVERIX's packaged sample (perception_probe.py)."""
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """The letter of an option."""
+        """Return the letter of an option."""
         return perception_probe.reply(parts)
 
 
@@ -122,11 +122,14 @@ class RecordedReply(BaseModel, extra="forbid"):
 
     id: str
     reply: str
-    task: str = ""  # of every task with such an item; a task's own reply stands before it
+    task: str = ""  # the reply's task, which wins over "", a reply for every task with such an item
 
 
 class Recorded(Player):
-    """A model that gives each item its recorded reply (`replies=FILE`, a `RecordedReply` a line)."""
+    """A model that gives each item its recorded reply (`replies=FILE`).
+
+    Every line of the file is a `RecordedReply`.
+    """
 
     def __init__(self, replies: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         if replies is None:
@@ -136,7 +139,11 @@ class Recorded(Player):
         self.replies = recorded(self.file)
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """The recorded reply to an item: the one for its task, else the one for every task."""
+        """Return an item's recorded reply: the one for its task, else the one for every task.
+
+        Raises:
+            TasksError: the file has neither.
+        """
         for key in ((doc["id"], task), (doc["id"], "")):
             if key in self.replies:
                 return self.replies[key]
@@ -144,7 +151,7 @@ class Recorded(Player):
 
 
 def recorded(file: Path) -> dict[tuple[str, str], str]:
-    """The replies of a file by item and task.
+    """The replies of a file, by the doc's id and the task ("" for every task).
 
     Raises:
         TasksError: the file cannot be read, a line is of another form, or two lines give different

@@ -35,10 +35,10 @@ class Files(Generic[T]):
         self._kept: OrderedDict[str, Future[T]] = OrderedDict()
 
     def get(self, path: str, read: Callable[[str], T]) -> T:
-        """The content of a file: the result of `read`, from now or from an earlier call.
+        """Return the content of a file: the result of `read`, from now or from an earlier call.
 
-        An error of the file itself (MediaError) is kept and raised to every caller; another error
-        may pass, and is raised only to the callers that wait for it.
+        An error of the file itself (MediaError) is kept and raised to every caller; any other error
+        may be temporary, and is raised only to the callers that wait for this reading.
         """
         with self._lock:
             known = path in self._kept
@@ -66,7 +66,11 @@ class Files(Generic[T]):
 
 
 def known_as(path: str, *how: object) -> str:
-    """The key of a file's content: its path, its size and time of change, and how it is read.
+    """Return the cache key of a file's content: its path, size, time of change and reading options.
+
+    Args:
+        path: a file.
+        how: the options with which the file is read.
 
     Raises:
         OSError, TypeError, ValueError: there is no such file.
@@ -77,18 +81,20 @@ def known_as(path: str, *how: object) -> str:
 
 
 def frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
-    """A video's pixels, and its metadata as transformers and vLLM have them.
+    """A video's pixels, and its metadata in the form of transformers and vLLM.
 
     Args:
         path: a video file.
-        most: number of frames at most; a longer video gives so many uniform ones. 0 is all.
+        most: the largest number of frames; a longer video gives that many uniform frames. 0 gives
+            all.
 
     Returns:
-        uint8 (n, height, width, 3), with the colours that other readers see; and the indices of the
-        frames, the video's number of frames and mean rate, with the note not to sample again.
+        uint8 (n, height, width, 3), in the colours that other readers return; and the metadata:
+        indices of the frames, the video's number of frames, its mean rate (frames per second) and
+        duration in seconds. `do_sample_frames` is False: no reader must sample again.
 
     Raises:
-        MediaError: it cannot be read; names it.
+        MediaError: the video cannot be read; names it.
     """
     import numpy as np
 
@@ -113,6 +119,6 @@ def sound(path: str) -> tuple[NDArray[np.float32], int]:
     """A wav's samples (segments.py) and their rate in Hz.
 
     Raises:
-        MediaError: it cannot be read.
+        MediaError: the file cannot be read.
     """
     return segments.samples(path), sounds.RATE

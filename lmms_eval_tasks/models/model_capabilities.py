@@ -1,15 +1,16 @@
-"""The media and requests that lmms-eval's model classes can handle; lmms-eval does not tell.
+"""The media and requests that lmms-eval's model classes can handle; lmms-eval has no such table.
 
-The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run; every
-entry names lines that it rests on, and a test checks that they are still there. It has, for each
-class, how the class handles the media of our tasks:
+The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run. Every
+entry names the source lines that show its facts, and a test checks that these lines are still
+there. For each class it tells how the class handles the media of our tasks:
 
-- to simple classes a list of one mp4 (with its track where there is sound), one picture or many, or
-  a wav alone, as a path or as samples; to chat classes items of text, picture, mp4 and wav.
-- Sound is "delivered" if it is given to the model's own processor or, by an API class, sent to the
-  server: whether the model can hear is the model's affair.
+- Simple classes get a list of one mp4 (with a sound track if the task has sound), of one or more
+  pictures, or of a wav alone, as a path or as samples. Chat classes get items of text, picture, mp4
+  and wav.
+- Sound is "delivered" if it is given to the model's processor or, by an API class, sent to the
+  server: the table does not tell if the model can hear.
 
-`lmms-eval-tasks models` prints it as docs/models.md.
+`lmms-eval-tasks models` prints the table as docs/models.md.
 """
 
 from __future__ import annotations
@@ -30,29 +31,32 @@ Reader = Library | Literal["own package", "server", ""]
 
 
 class Strict(BaseModel):
-    """A record of a file of this package: immutable, without further fields."""
+    """A record of a file of this package: no field beside those named, and none changes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class SourceLine(Strict):
-    """A line of a file below the folder of installed packages, and the fact that it shows."""
+    """A line of a file below the folder of installed packages, and a fact that it was read for."""
 
     fact: str = ""
     file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
-    line: Annotated[int, Field(ge=1)] | None = None  # of the host that was read; of ours it moves
+    # In the lmms-eval that was read; None in our files, where lines move.
+    line: Annotated[int, Field(ge=1)] | None = None
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
 
 class SoundDelivery(SourceLine):
-    """The fate of sound that a class gets in one way: a file, samples, or a track."""
+    """What becomes of sound that is handed to a class in one way."""
 
-    # `not delivered` is dropped, or replaced by text or frames, and the run goes on (also after an
-    # error that a class catches and answers with nothing); `raises` ends it.
+    # `not delivered`: dropped, or replaced by text or frames, and the run goes on (also after an
+    # error that a class catches and answers with nothing). `raises`: the run ends.
     status: Literal["delivered", "not delivered", "raises", "unknown"]
-    why: Text  # in one sentence
-    args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
-    when: tuple[SoundDelivery, ...] = ()  # exceptions, the first one that fits
+    why: Text  # the reason, in one sentence
+    # The `--model_args` for which an exception holds, all together.
+    args: dict[str, bool | int | str] = {}
+    # Exceptions; the first that fits the model arguments counts.
+    when: tuple[SoundDelivery, ...] = ()
 
     def with_args(self, given: Mapping[str, object]) -> SoundDelivery:
         """The exception in `when` that fits these model arguments, else the record itself."""
@@ -64,39 +68,41 @@ class SoundDelivery(SourceLine):
 
 
 class MediaSupport(Strict):
-    """The pictures and videos that a class takes, and how it treats requests."""
+    """What a class does with pictures, videos and requests."""
 
-    # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
+    # The evidence: `run` with tiny checkpoints or a local server, `called` (the class's code
+    # alone), or `read`.
     how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[SourceLine, ...], Field(min_length=1)]  # lines that it was read from
-    none: str = ""  # why the class takes none of our media, where it does not
-    video: Reader = ""  # what reads a video; "" if it takes none
-    image: bool = False  # whether one picture in a request reaches the model
-    images: bool = False  # whether several do
-    interleaved: bool | None = None  # whether they stay between the texts; None: not known
-    mixed: bool | None = None  # whether pictures and videos can follow each other in one run
-    frames_argument: Text | None = None  # of `--model_args`, which sets the number of frames
-    # How many frames of a long video; None if by `rate` alone.
+    evidence: Annotated[tuple[SourceLine, ...], Field(min_length=1)]  # source lines
+    none: str = ""  # the reason why a class takes none of our media; "" if it takes some
+    video: Reader = ""  # the library that reads a video; "" if the class takes none
+    image: bool = False  # True if one picture in a request reaches the model
+    images: bool = False  # True if several pictures do
+    interleaved: bool | None = None  # True if pictures stay between the texts; None: not known
+    mixed: bool | None = None  # True if a run may mix requests with pictures and with videos
+    frames_argument: Text | None = None  # the name in `--model_args` that sets the number of frames
+    # The number of frames of a long video; None if only `rate` decides.
     frames_default: Annotated[int, Field(ge=1)] | None = None
-    rate: str = ""  # how it samples by time, "" if it does not
-    # What becomes of a video with fewer frames than asked.
+    rate: str = ""  # how frames are sampled by time; "" if they are not
+    # The fate of a video with fewer frames than the argument's value.
     fewer: Literal["all", "repeats", "raises", "by rate", "unknown"] = "unknown"
-    sampling: str = ""  # which frames of a video that has just as many as asked, "" if all
-    whole: dict[str, bool | int] = {}  # with which one that samples by time takes all frames
-    # Of `--model_args`, which decide on the size of a frame or picture, with their defaults.
+    sampling: str = ""  # the frames taken of a video with exactly the argument's value; "" if all
+    # Arguments with which a class that samples by time takes all frames.
+    whole: dict[str, bool | int] = {}
+    # The `--model_args` that decide the size of a frame or picture, with their defaults.
     pixel_arguments: dict[str, bool | int | str | None] = {}
-    pixels: str = ""  # what they bound, or what decides where there are none
-    max_new_tokens: str = ""  # whether a task's is honoured
+    pixels: str = ""  # the sizes that these bound; without them, the rule for sizes
+    max_new_tokens: str = ""  # begins with "honoured" if the class keeps a task's max_new_tokens
     until: Literal["honoured", "ignored", ""] = ""
     batches: str = ""  # the `--batch_size` that an engine needs, and why; "" if none
-    failed: str = ""  # what becomes of a request whose media or generation fails
-    batch: str = ""  # what it takes of the first request for its whole batch, "" if nothing
-    mixes: str = ""  # how replies go astray if requests are asked together, "" if they do not
-    # Types of checkpoints (transformers' model_type) that are given videos; empty: all.
+    failed: str = ""  # the fate of a request whose media or generation fails
+    batch: str = ""  # what the class takes from a batch's first request for the whole batch
+    mixes: str = ""  # how replies go to wrong requests in concurrent calls; "" if they do not
+    # Checkpoint types (transformers' model_type) that get videos; empty: all.
     video_types: tuple[str, ...] = ()
-    modality: bool = False  # whether an argument of this name says what all requests hold
-    needs: str = ""  # what has to be installed or passed
-    broken: str = ""  # why it cannot work as it is
+    modality: bool = False  # True if the argument `modality` says what all requests hold
+    needs: str = ""  # what must be installed or passed
+    broken: str = ""  # the reason why the class does not work as released; "" if it does
 
     @property
     def ours(self) -> bool:
@@ -121,7 +127,7 @@ class MediaSupport(Strict):
         return f"{self.frames_argument}={wanted}{told}"
 
     def sizes(self) -> str:
-        """The arguments that decide on the size of frames and pictures, in words; else the rule."""
+        """The arguments that decide the size of frames and pictures, in words; else the rule."""
         given = self.pixel_arguments.items()
         shown = ", ".join(name if value is None else f"{name}={value}" for name, value in given)
         return f"{shown} ({self.pixels})" if shown and self.pixels else shown or self.pixels
@@ -133,19 +139,22 @@ class MediaSupport(Strict):
 
 
 class Class(Strict):
-    """A model class: its media, and the fate of sound in each form."""
+    """A class: its media, and what becomes of sound in each way of handing it over."""
 
     media: MediaSupport
-    path: SoundDelivery | None = None  # of a simple class: a wav alone, as its path
-    array: SoundDelivery | None = None  # of a simple class: as samples
-    wav: SoundDelivery | None = None  # of a chat class: an audio item alone
-    muted_mp4_and_wav: SoundDelivery | None = None  # of a chat class: after a muted mp4
-    # With its track; of a chat class only where it hears that and no item beside it.
+    path: SoundDelivery | None = None  # simple class: a wav alone, as a path
+    array: SoundDelivery | None = None  # simple class: a wav alone, as samples
+    wav: SoundDelivery | None = None  # chat class: an audio item alone
+    muted_mp4_and_wav: SoundDelivery | None = None  # chat class: an audio item after a muted mp4
+    # An mp4 with a sound track; for a chat class only if it hears that and no audio item.
     mp4: SoundDelivery | None = None
 
     @property
     def form(self) -> Literal["path", "samples", "track"]:
-        """The form in which the class takes sound: a file, samples, or (chat) only an mp4's track."""
+        """The form in which the class takes sound: a file's path, samples, or an mp4's track.
+
+        Only chat classes have the form "track".
+        """
         if self.path is None or self.array is None:
             return "track" if self.mp4 else "path"
         heard = ("delivered", "unknown")
@@ -169,7 +178,7 @@ class ModelEntry(Strict):
     chat: Class | None = None
 
     def classes(self) -> Iterator[tuple[Interface, Class]]:
-        """The model's classes with their interfaces; the one that lmms-eval takes by default is first."""
+        """The model's classes with their interfaces, lmms-eval's default class first."""
         if self.chat:
             yield "chat", self.chat
         if self.simple:
@@ -183,7 +192,7 @@ class Table(Strict):
     models: dict[str, ModelEntry]
 
     def model(self, name: str) -> ModelEntry | None:
-        """The entry of a model's name or alias."""
+        """The entry of a model's name or alias; None if there is none."""
         of_alias = (entry for entry in self.models.values() if name in entry.aliases)
         return self.models.get(name) or next(of_alias, None)
 
@@ -223,16 +232,16 @@ def of_another_host() -> str:
 
 
 def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
-    """The state of sound for a model, and the sentence on it that a result must carry.
+    """The fate of sound for a model, and a sentence on it for the results.
 
     Args:
         model: the run's model; None if it is not known.
-        with_picture: the sound comes with its picture, not alone.
+        with_picture: True if the sound comes with its picture, not alone.
 
     Returns:
-        The state as in SoundDelivery, and a sentence, None if the state is `delivered`. The state
-        is `unknown` for a model that the table does not have or that lacks this interface, and if
-        lmms-eval is of another version than the table.
+        The status as in SoundDelivery, and a sentence, None if the status is `delivered`. The
+        status is `unknown` for a model that the table does not have or that lacks this interface,
+        and if lmms-eval is of another version than the table.
     """
     if model is None:
         why = "the host did not name it."
@@ -256,7 +265,7 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
 
 
 def hears(model: RunModel | None) -> dict[str, str]:
-    """The states of sound alone (`a`) and beside the picture (`av`) for a model."""
+    """The status of sound alone (`a`) and with the picture (`av`) for a model; see `heard`."""
     return {"a": heard(model, with_picture=False)[0], "av": heard(model, with_picture=True)[0]}
 
 
@@ -281,7 +290,11 @@ def advice(model: RunModel, batch_size: int) -> list[str]:
 
 
 def _same(given: object, expected: bool | int | str) -> bool:
-    """Return True if an argument has this value; a switch is off for false, 0 and nothing, else on."""
+    """Return True if an argument has this value.
+
+    A switch is off for false, none, 0 and "", else on. Other values are compared as text,
+    regardless of case.
+    """
     if isinstance(expected, bool):
         off = not given or str(given).strip().lower() in ("false", "0", "none")
         return off is not expected

@@ -17,10 +17,11 @@ from lmms_eval_tasks.utils.released_files import put_folder
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# Standard deviation of the weights. With the usual 0.02 so small a model replies the same to all.
+# Standard deviation of the weights. With the usual 0.02 a model this small gives the same reply to
+# every request.
 WIDE = 0.2
 
-# Enough text for a byte-level BPE of a few hundred merges; any text at all can be encoded.
+# Enough text for a byte-level BPE of a few hundred merges, which can encode any text.
 _CORPUS = (
     "Guarda il video e scegli l'affermazione giusta. Rispondi solo con la lettera A o B.",
     "Che cosa fa l'uomo prima di uscire dalla stanza? Perché la donna sorride?",
@@ -49,13 +50,14 @@ class Saved(Protocol):
     """A model, tokenizer or processor of transformers."""
 
     def save_pretrained(self, folder: str) -> object:
-        """Write its files into a folder."""
+        """Write the files of this part of a checkpoint into a folder."""
 
 
 def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
-    """Build the tiny checkpoint `kind` of KINDS in `folder`, unless there is one; whole or not.
+    """Build the tiny checkpoint `kind` of KINDS in `folder` and return the folder.
 
-    The same kind and seed give the same weights with the same versions of torch and transformers.
+    A checkpoint that is there is kept. An interrupted build leaves no folder. The same kind and
+    seed give the same weights with the same versions of torch and transformers.
 
     Raises:
         TasksError: the folder holds something else.
@@ -80,7 +82,7 @@ def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
 
 
 def tokenizer_of(specials: tuple[str, ...], **kwargs: object) -> PreTrainedTokenizerFast:
-    """Byte-level BPE of 256 bytes, some merges and `specials`; no unknown token exists."""
+    """A byte-level BPE tokenizer: 256 bytes, some merges and `specials`; no unknown token."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -160,7 +162,7 @@ def _qwen2_5_vl() -> list[Saved]:
 
 
 def _language(kind: str, begin: str, end: str) -> list[Saved]:
-    """A language model of two layers and its tokenizer, with no padding token."""
+    """A language model of two layers and its tokenizer, without a padding token."""
     from tokenizers import processors
     from transformers import AutoConfig, AutoModelForCausalLM
 
