@@ -272,7 +272,7 @@ def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -
 
 
 def witness_check(mode: str, decided: int, share: float, n: int) -> ExpectedNumber:
-    """Check the witness: `decided` of n items follow from its media, others are guesses of 1 in 8."""
+    """Check the witness: its media decide `decided` of n items, the others are 1 in 8 guesses."""
     guessed, others = share * n - decided, n - decided
     good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * math.sqrt(others * 7 / 64)
     text = f"{mode:11} acc {share:.2f} ({decided} of {n} decided by what reached it)"
