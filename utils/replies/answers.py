@@ -87,7 +87,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
 
 
 def _called(text: str, item: OptionTexts) -> str | None:
-    """Return the letter of the option whose text is the reply, such as "Yes, he does."; else None."""
+    """Return the letter of the option whose text is the reply ("Yes, he does."); else None."""
     if text.endswith("?"):
         return None
     first = [x for x, end in item.opened(text) if text[end : end + 1] in (",", ".")]
