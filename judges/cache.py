@@ -182,7 +182,7 @@ class Cache:
             return True
 
     def _lock_byte(self, key: str, *, free: bool = False) -> None:
-        """Lock or free a byte of a file that stands for a request; nothing on systems without such locks.
+        """Lock or free the byte of a file that stands for a request, if the system has such locks.
 
         The locks belong to the open file, not to the process: so the system suspects no deadlock,
         and closing another file frees none. A single file is open for all, since a process has few
