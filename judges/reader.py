@@ -41,7 +41,7 @@ from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import unknown_mark
 
 _MAX_REASON = 300  # characters of an error that a verdict keeps
-# Keys beside those of a schema whose texts are no second verdict, unlike `rating`.
+# Keys outside a schema whose texts are no second verdict; a text under `rating` may be one.
 _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "rationale"}
 # Keys of numbers beside a score that may be the scale's end.
 _SCALE_ENDS = {"max_score", "max", "scale", "out_of"}
@@ -159,7 +159,7 @@ def read(
 
     With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
     `\\boxed{4}`, `Rating: 4` (also Score, at the start of a sentence), or the number alone or
-    before its reason (ratings.py). All such ratings must be equal, also beside an object, and a
+    before its reason (ratings.py). All such ratings must be equal, also outside an object, and a
     scale's end must be the schema's. A missing text field `reason` is then "", in an object too.
 
     With `labels`, words with their meanings, one word may be the verdict (labels.py), or stand in
@@ -203,7 +203,7 @@ def read(
     rest, *told = (reply_text.without_special_tokens(one) for one in (rest, *sources))
     told += sources
     words = [label for label, _ in labels]
-    # A reply that is only a label or a number quotes nobody: two texts can agree in that.
+    # A reply that is only a label or a number is no quotation: two texts can agree in that.
     alone = reply.strip(" \t\r\n*.").casefold()
     if alone.isdigit() or alone in {word.casefold() for word in words}:
         told = []

@@ -222,7 +222,7 @@ def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
 
 
 def put_folder(folder: Path, make: Callable[[Path], None]) -> None:
-    """Make a folder beside its place and rename it: it appears whole or not at all.
+    """Make a folder under a temporary name and rename it: it appears whole or not at all.
 
     The caller holds a lock: folders that killed processes left behind are removed.
 

@@ -123,7 +123,7 @@ class SavedRun:
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
-    """Return the sample files among `paths`, in folders and beside results files, sorted.
+    """Return the sample files among `paths`, in folders, and of results files, sorted.
 
     Raises:
         DataError: a path does not exist, or there are no sample files.
@@ -148,7 +148,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
 
 
 def read(file: Path) -> SavedRun:
-    """Read a sample file and the results file of the same run beside it.
+    """Read a sample file, and the results file of the same run if it is in the same folder.
 
     Raises:
         DataError: the name or a line is not of lmms-eval's form; names the line.

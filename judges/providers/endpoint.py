@@ -158,7 +158,7 @@ class Endpoint:
 
 
 def room(wanted: int, others: int) -> int:
-    """Return how many requests may be in flight to one endpoint, beside `others` with as many.
+    """Return how many requests may be in flight to one endpoint, if `others` have as many.
 
     Each request takes a file descriptor. If the result is below `wanted`, a message says so.
     """

@@ -69,7 +69,7 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
 
 
 def check_around(text: str, words: Sequence[str], said: str) -> None:
-    """Check that the text beside the label `said` has no other label, and does not take it back.
+    """Check that the text around the label `said` has no other label, and does not cancel it.
 
     Raises:
         UnreadableError: it does.

@@ -160,7 +160,7 @@ def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
 
 
 def check_scale_around(before: str, behind: str, value: str, field: FieldInfo) -> None:
-    """Check that a scale in words beside a rating, "(0-10)", is the schema's.
+    """Check that a scale in words next to a rating, "(0-10)", is the schema's.
 
     Raises:
         UnreadableError: it is another scale, or a second number.

@@ -241,7 +241,7 @@ def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Conditi
 
 
 def _of_mixture(one: JudgeTask) -> Iterator[str]:
-    """Yield lines if the mixture's rule chose nobody, or if the judge's own ratings are missing."""
+    """Yield lines if the mixture's rule chose no judge, or the judge's own ratings are missing."""
     if one.rule is None:
         return
     choices = {choice.stratum: choice for choice in one.chosen.values()}.values()

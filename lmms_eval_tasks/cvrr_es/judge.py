@@ -54,7 +54,7 @@ class Judgement(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    # One released judgement has its label under `type`; models write the whole word too.
+    # One released judgement has its label under `type`; models also write `prediction`.
     pred: Literal["correct", "incorrect"] = Field(
         validation_alias=AliasChoices("pred", "type", "prediction")
     )
@@ -64,7 +64,7 @@ class Judgement(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_published(cls, given: object) -> object:
-        """One released judgement has no reason; None, which Python's dicts may have, is none."""
+        """Return a reply with "" for a missing reason or None, as in a released judgement."""
         if isinstance(given, dict) and given.get("reason") is None:
             return {**given, "reason": ""}
         return given
@@ -115,7 +115,7 @@ def points(verdict: Verdict | None, answer: str = "") -> float | None:
 # --- a judge of the study -------------------------------------------------------------------------
 
 _NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-MOST = len(_NAMES)  # the largest number of judges beside one answer
+MOST = len(_NAMES)  # the largest number of other judges' ratings that can be shown
 
 
 def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str:

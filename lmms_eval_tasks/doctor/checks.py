@@ -28,7 +28,7 @@ from lmms_eval_tasks.runs import estimate, media, prepare
 from lmms_eval_tasks.utils.released_files import listed
 
 TRIAL = 3  # clips of a benchmark to make on trial, which also shows their size
-ROOM = 2**30  # bytes that replies, results and tables may need beside the clips
+ROOM = 2**30  # bytes that replies, results and tables may need, besides the clips
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _ALLOW = (settings.ALLOW_MISSING, settings.ALLOW_BAD_ITEMS)
 
@@ -284,7 +284,7 @@ def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
 
 
 def _media_bytes() -> int:
-    """The size of the made media on disk, in bytes."""
+    """Return the size of all clips and sounds that were made, in bytes."""
     made = (settings.cache_dir() / "media").glob("*.*")
     return sum(file.stat().st_size for file in made if file.is_file())
 

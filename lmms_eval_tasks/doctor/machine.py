@@ -67,7 +67,7 @@ def _settings() -> Findings:
             settings.value(one)
         except TasksError as error:
             yield Finding("error", str(error), f"{one.option} {one.metavar}, or unset {one}")
-    # Names only, no values: somebody may have put a key into one.
+    # Names only, no values: a value may be a key by mistake.
     yield Finding("ok", f"set: {', '.join(one for one in chosen) or 'none'}")
 
 

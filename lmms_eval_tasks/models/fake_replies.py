@@ -204,7 +204,7 @@ def coin(key: Key, parts: Contents, seed: int) -> str:
 
 
 def _unit(*parts: object) -> float:
-    """A number in [0, 1) that depends on `parts` only: the same in every process and version."""
+    """Return a number in [0, 1) from `parts` alone: the same in every process and version."""
     digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
@@ -250,7 +250,7 @@ def lm_pairs_reply(scores: Mapping[str, Iterable[float]]) -> str:
 
 
 def read_lm_pairs(reply: str) -> tuple[str | None, dict[str, list[float]]] | None:
-    """Choice and scores of a reply of `--model lm_pairs`; never raises.
+    """Return choice and scores of a reply of `--model lm_pairs`; never raises.
 
     Returns:
         (`A`, `B` or None for a tie, model -> [score of A, score of B]), or None if the reply has

@@ -72,7 +72,7 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
         return self.accelerator.device
 
     def doc(self, task: str, split: str, doc_id: int) -> Doc:
-        """The doc of a request."""
+        """Return the doc of a request."""
         doc: Doc = self.task_dict[task][split][doc_id]
         return doc
 

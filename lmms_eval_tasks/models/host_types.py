@@ -74,7 +74,7 @@ class TaskManager(Protocol):
 
 
 class CommandArguments(Protocol):
-    """The options of `lmms_eval`, as its argument parser has them."""
+    """The options of `lmms_eval`, from its argument parser."""
 
     tasks: str | None
     include_path: object

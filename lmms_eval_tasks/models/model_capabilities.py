@@ -199,7 +199,7 @@ class Table(Strict):
 
 @functools.lru_cache(maxsize=1)
 def table() -> Table:
-    """The packaged table."""
+    """Return the packaged table of models."""
     text = files(__package__).joinpath("classes.json").read_text(encoding="utf-8")
     return Table.model_validate_json(text)
 

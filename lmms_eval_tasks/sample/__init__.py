@@ -101,7 +101,7 @@ def names() -> list[str]:
 
 
 def module(name: str) -> ModuleType:
-    """A benchmark's `sample.py`."""
+    """Return a benchmark's module `sample`."""
     return registry.part(name, "sample")
 
 

@@ -36,7 +36,7 @@ _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
 # Containers of references to other files, whose changes would go unnoticed.
 _LISTS = {"concat", "hls", "dash"}
 _PARSED_AHEAD = 3  # packets that a parser may still hold when the next recording begins
-APART = Fraction(1, 10)  # seconds from a file's begin to its picture's begin that are worth a note
+APART = Fraction(1, 10)  # seconds from a file's start to its picture's start that are worth a note
 _NEW_PART = Fraction(3600)  # a larger jump of a clock, in seconds, begins another recording
 
 
@@ -115,7 +115,7 @@ def sound_of(container: Container, picture: VideoStream) -> AudioStream | None:
 
 
 def time_stamp(frame: Frame) -> int | None:
-    """Return the begin of a frame in units of its time base; None if the file has none."""
+    """Return the start time of a frame in units of its time base; None if the file has none."""
     return frame.pts
 
 

@@ -56,7 +56,7 @@ class Head(NamedTuple):
 
 
 class SegmentFacts(TypedDict):
-    """Fields of segments.CutSegment."""
+    """The fields of segments.CutSegment that describe the picture."""
 
     start: float
     end: float
@@ -207,7 +207,7 @@ def _sound(
     audio = containers.sound_of(container, stream)
     if audio is None or audio.codec_context is None:
         raise MediaError("has sound of a kind that this FFmpeg cannot decode")
-    time: Fraction | None = None  # when the next frame begins
+    time: Fraction | None = None  # start of the next frame
     begun: Fraction | None = None
     try:
         for packet in container.demux(audio):

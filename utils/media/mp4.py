@@ -95,7 +95,7 @@ def write_encoded(
         out: the file.
         look: the look of the pictures.
         options: x264's: CUT, CLIP or LOSSLESS.
-        pictures: begin in seconds, planes, and True for a key frame; the last entry has None and
+        pictures: start in seconds, planes, and True for a key frame; the last entry has None and
             the end of the last picture.
     """
     import av

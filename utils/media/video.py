@@ -56,7 +56,7 @@ class FrameTable:
     """Frames in the order of presentation. Times are in units of `time_base`.
 
     Attributes:
-        times: the begin of each frame.
+        times: the start of each frame.
         end: the end of the last frame.
         sound_end: the end of the file's sound, in seconds of the same clock; None without sound.
         keys: times of the key frames, ascending; None if all frames were decoded for the list, so
@@ -78,11 +78,11 @@ class FrameTable:
 
     @property
     def duration(self) -> float:
-        """Seconds from the first frame's begin to the last frame's end."""
+        """Seconds from the first frame's start to the last frame's end."""
         return float((self.end - self.times[0]) * self.time_base)
 
     def seconds(self, index: int) -> float:
-        """Return the begin of a frame, in seconds after the first frame's begin."""
+        """Return the start of a frame, in seconds after the first frame's start."""
         return float((self.times[index] - self.times[0]) * self.time_base)
 
 

@@ -136,7 +136,7 @@ def is_word(
 def is_name(one: LetterStatement, item: OptionTexts) -> bool:
     """Return True if the letter is part of a name ("B flat", "Team B", "B. B. King").
 
-    A letter beside the same word as in an option's text is part of a name; a letter before its own
+    A letter next to the same word as in an option's text is part of a name; a letter before its own
     option's text is not.
     """
     if one.letter.upper() in item.named_by(one.after):
