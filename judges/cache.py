@@ -117,9 +117,11 @@ class Cache:
             about: `criterion`, `judge` and `task`, for people and tables.
 
         Returns:
-            The reply that every later `get` returns: `reply`, or an earlier readable one of another
-                process. If the file fails now (a full disk), there is one warning, the result is
-                `reply`, and the reply is written with a later one or at the end.
+            The reply that every later `get` returns. It is `reply`, or an earlier readable one of
+            another process.
+
+        If the file fails now (a full disk), there is one warning, the result is `reply`, and the
+        reply is written with a later one or at the end.
         """
         now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         row = (key, pack(plain(reply)), pack({"request": plain(request), **about, "stored": now}))

@@ -99,7 +99,7 @@ class LanguageJudge(Judge):
     def _ask(
         self, criterion: Criterion, request: Request, samples: Sequence[int]
     ) -> list[JudgeReply | ProviderError]:
-        """Return a reply, from the cache or paid for, or an error for each of `samples`."""
+        """Return for each of `samples` a reply, from the cache or paid for, or an error."""
         cache, label = self._run.cache, self.config.label
         found: dict[int, JudgeReply | ProviderError] = {}
         try:

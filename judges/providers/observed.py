@@ -1,6 +1,6 @@
 """Parameters that an endpoint accepts and ignores, known from its replies.
 
-Some servers accept every parameter and use a few. Else prose would pass for a reply held to a
+Some servers accept every parameter and use a few. Unnoticed, prose would pass for a reply held to a
 schema, and equal greedy replies for samples.
 """
 

@@ -21,7 +21,7 @@ def probe(
 ) -> tuple[Verdict, str, list[str]]:
     """Send one request to an endpoint, within the user's limits; not cached, repaired or repeated.
 
-    If it gives a verdict, a second request shows which parameters it accepts and ignores.
+    If it gives a verdict, further requests show which parameters it accepts and ignores.
 
     Returns:
         The verdict, the form in which it was requested ("one word", or a schema's form), and lines

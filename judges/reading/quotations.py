@@ -43,7 +43,7 @@ def _unmarked(text: str) -> str:
 
 
 def in_list(text: str, span: ObjectSpan) -> bool:
-    """Return True if an object stands in a list, unless it is all of the reply: no verdict."""
+    """Return True if an object is in a list, unless the reply is a list of it alone."""
     whole = unfenced(text)
     if whole == f"[{text[span.start : span.end]}]":  # the whole reply, hence no quotation
         return False

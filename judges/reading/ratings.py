@@ -153,7 +153,7 @@ def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
     """Check that a rating "4/5" is on the schema's scale.
 
     Raises:
-        UnreadableError: the schema's scale does not end at its end.
+        UnreadableError: the schema's scale has another end.
     """
     if rating["over"] is not None and float(rating["over"]) not in ends(field):
         raise UnreadableError("a rating on another scale")

@@ -202,7 +202,7 @@ def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
 
 
 def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[str, ...], int]]:
-    """For each text, the stretch between two unique texts in which it stands, and its place there.
+    """Return for each text its stretch between two unique texts, and its place in the stretch.
 
     A stretch begins with a unique text (the first one: with the file) and ends with the next unique
     text, included; the end of the file is "", which no question is. So no two places of a file have

@@ -1,8 +1,8 @@
 """The command `doctor`: in a minute, everything that would stop or spoil a run of tasks.
 
-If a run makes the same check (runs/prepare.py), it is called here, so that both say the same. A run
-ends at the first error; here a check's errors stop no other check. Further checks find trouble that
-a run meets only later: frames that cannot be decoded, a full disk, a judge that gives no verdict.
+A check that a run makes too (runs/prepare.py) is the same function, so that both report the same. A
+run ends at the first error; here an error ends no other check. Further checks find trouble that a
+run meets only later: frames that cannot be decoded, a full disk, a judge that gives no verdict.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
     lmms_eval --model tasks_recorded --model_args replies=replies.jsonl --tasks cvrr_es
 
 Each is a chat class; the class of the same name with `Simple` is the simple class. For every
-request they call the task's doc_to_visual or doc_to_messages, so the media really are made, and
-check what comes back as a real model class would. Batches do not matter: a reply depends on one
+request they call the task's doc_to_visual or doc_to_messages, so that the media really are made,
+and check the media as a real model class would. Batches do not matter: a reply depends on one
 request alone, and replies come in the order of the requests.
 
 Importing this module imports lmms-eval and torch.
@@ -73,7 +73,7 @@ class Player(HostModel):
 
 
 class Oracle(Player):
-    """A model that always replies rightly, by a key of requests (`key=PATH`)."""
+    """A model whose replies are always right: it looks requests up in a key (`key=PATH`)."""
 
     def __init__(self, key: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)

@@ -54,7 +54,7 @@ class KnownReplies(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """The score of chance: over the items of `tasks`, the means of `value` and `expected`."""
+    """A score of the coin: over the items of `tasks`, the mean of `value` and its expectation."""
 
     what: str
     tasks: Sequence[str]

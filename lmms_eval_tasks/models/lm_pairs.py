@@ -89,10 +89,10 @@ class LmPairs(HostModel):
     ) -> LmPairs:
         """Build from `--model_args`, where the commas of `pretrained=a,b,c` belong to its value.
 
-        `--model_args` win over the command line's (`--batch_size` is always sent).
+        An argument in `--model_args` wins over an option (`--batch_size` is always sent).
 
         Raises:
-            TasksError: an argument is unknown, or see the class.
+            TasksError: an argument is unknown; see also the class.
         """
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
         for part in filter(None, re.split(r",(?=\s*[A-Za-z_]\w*=)", arg_string)):

@@ -165,7 +165,7 @@ def _frames(
 
 
 def whole(name: str, value: int | str) -> int:
-    """A model's argument as an int, from a text or a number.
+    """Return a model's argument as an int, from a text or a number.
 
     Raises:
         TasksError: it is no whole number.

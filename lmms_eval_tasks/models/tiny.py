@@ -56,7 +56,7 @@ class Saved(Protocol):
 def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
     """Build the tiny checkpoint `kind` of KINDS in `folder` and return the folder.
 
-    A checkpoint that is there is kept. An interrupted build leaves no folder. The same kind and
+    An existing checkpoint is kept. An interrupted build leaves no folder. The same kind and
     seed give the same weights with the same versions of torch and transformers.
 
     Raises:

@@ -147,7 +147,11 @@ def both(text: str) -> tuple[str, str]:
 
 
 def chosen(texts: Sequence[str]) -> tuple[list[str], str]:
-    """Return all texts in their true version, and the false version of the one that has one."""
+    """Return the texts with `[true|false]` resolved, of which exactly one has it.
+
+    Returns:
+        All texts in their true version, and the false version of the one.
+    """
     (place,) = (n for n, text in enumerate(texts) if _ALTERNATIVES.search(text))
     true, false = both(texts[place])
     return [*texts[:place], true, *texts[place + 1 :]], false

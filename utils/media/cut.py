@@ -56,7 +56,7 @@ class Head(NamedTuple):
 
 
 class SegmentFacts(TypedDict):
-    """The fields of segments.CutSegment that describe the picture."""
+    """The fields of segments.CutSegment that `encode` and `_copy` return."""
 
     start: float
     end: float

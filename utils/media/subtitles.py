@@ -197,7 +197,7 @@ def cut(cues: Sequence[Cue], start: float, end: float) -> list[Cue]:
 
     Args:
         cues: those of the whole video, in any order, which the result keeps.
-        start: begin of the window, in seconds, 0 or more.
+        start: start of the window, in seconds, 0 or more.
         end: end of the window, in seconds, after start.
 
     Raises:

@@ -73,7 +73,7 @@ class FrameTable:
 
     @property
     def origin(self) -> Fraction:
-        """The begin of the first frame, in seconds of the file's own clock."""
+        """The start of the first frame, in seconds of the file's own clock."""
         return self.times[0] * self.time_base
 
     @property

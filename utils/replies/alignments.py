@@ -37,7 +37,7 @@ from lmms_eval_tasks.utils.replies.number_statements import (
 
 
 class ClipAlignment(NamedTuple):
-    """The clips of each sentence; `sets` is empty for a sentence without a statement.
+    """The clips of each sentence; an empty set for a sentence without a statement.
 
     `status` is ok if every sentence has a statement. A number without a clip stays in its set:
     precision counts every stated number.
