@@ -130,7 +130,7 @@ def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
     return keeps
 
 
-# --- an answer put to a judge ---------------------------------------------------------------------
+# --- a judge's verdict on an answer ---------------------------------------------------------------
 
 
 def usable(config: Callable[[], JudgeConfig]) -> Judge:

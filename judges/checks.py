@@ -29,7 +29,7 @@ FEWEST = 10  # fewer answers prove nothing about a judge
 TOO_FEW = "this may be chance: check more answers (--items N)"
 NEAR = 1  # points by which a rating may differ from the known one and still agree
 
-# --- verdicts beside known ones -------------------------------------------------------------------
+# --- agreement with known verdicts ----------------------------------------------------------------
 
 
 class VerdictPair(NamedTuple):
@@ -80,7 +80,7 @@ def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> JsonObject:
     }
 
 
-# --- in words -------------------------------------------------------------------------------------
+# --- the line -------------------------------------------------------------------------------------
 
 
 def line(check: Mapping[str, Json]) -> str:
@@ -123,7 +123,7 @@ def _doubt(one: Mapping[str, Json]) -> str:
     return "" if low is None or low > 0 else TOO_FEW
 
 
-# --- kept -----------------------------------------------------------------------------------------
+# --- storage --------------------------------------------------------------------------------------
 
 
 def file_of(benchmark: str, setup: str) -> Path:

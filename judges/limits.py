@@ -137,7 +137,7 @@ class Flight:
                 self._free.notify(max(1, self.allowed - self.now))
 
     def _more(self, seconds: float) -> float:
-        """Return how many more requests may go out after a reply that took so many seconds."""
+        """Return how many more requests may go out after a reply that took `seconds`."""
         with self._free:
             self._latest = time.monotonic()
             self._fastest = min(self._fastest, seconds)

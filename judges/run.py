@@ -254,7 +254,7 @@ class _Outermost(Judge):
         return [replace(verdict, setup=own) for verdict in found]
 
 
-# --- a judge from its setting to its description --------------------------------------------------
+# --- making and describing judges -----------------------------------------------------------------
 
 
 def setup(config: JudgeConfig, criterion: Criterion) -> str:
@@ -339,7 +339,7 @@ def announcement(config: JudgeConfig, prompt: str = "") -> str:
     return f"judge: {'; '.join(dict.fromkeys(parts))}{asked}; {current().summary()}"
 
 
-# --- the judges of the run that goes on -----------------------------------------------------------
+# --- the current session --------------------------------------------------------------------------
 
 
 def current() -> JudgeSession:

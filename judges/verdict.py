@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", int, float)
 
-# --- what a judge says ----------------------------------------------------------------------------
+# --- verdicts -------------------------------------------------------------------------------------
 
 
 class Status(str, Enum):
@@ -148,7 +148,7 @@ def failure_of(verdicts: Iterable[Verdict]) -> str:
     return max(failures, key=lambda one: counts[one])
 
 
-# --- who judges -----------------------------------------------------------------------------------
+# --- judges ---------------------------------------------------------------------------------------
 
 OPENAI, HUGGINGFACE, REPLAY = "openai", "huggingface", "replay"
 NONE, PANEL, DEBATE = "none", "panel", "debate"
@@ -248,7 +248,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-# --- what a judge is asked ------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

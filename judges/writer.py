@@ -73,7 +73,7 @@ def checked(schema: type[R], check: Callable[[R], R]) -> type[R]:
     )
 
 
-# --- what is asked --------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def load(name: str, steps: Sequence[Step[Any]]) -> Prompt:
     return prompts.load(steps[0].benchmark, name, required)
 
 
-# --- who writes -----------------------------------------------------------------------------------
+# --- the model ------------------------------------------------------------------------------------
 
 REPLY_TOKENS = 4096  # a document is longer than a verdict
 SECONDS = 300.0  # seconds that one reply may take: several times as long as a verdict
@@ -160,7 +160,7 @@ def writer(
         spec: the model.
         env: environment variables, for the keys.
         option: the option that named it, for messages.
-        writes: what it writes, for messages.
+        writes: the kind of data that it writes, for messages.
         default_model: the paper's model.
 
     Raises:
@@ -280,11 +280,11 @@ def lines(written: Iterable[Written[object]]) -> Iterator[str]:
     yield from (line.removeprefix("judge ") for line in run.current().told())
 
 
-# --- what it will cost ----------------------------------------------------------------------------
+# --- the estimate ---------------------------------------------------------------------------------
 
 
 def words(tokens: float) -> str:
-    """Return a text of about so many tokens, in place of an unknown one."""
+    """Return a text of about `tokens` tokens, in place of an unknown one."""
     return " ".join(["word"] * round(tokens))
 
 

@@ -33,7 +33,7 @@ LONGEST = 2**28  # bytes of a line
 LONGEST_YAML = 2**18  # characters: reading takes a second for each 40,000
 _MOST_VALUES = 10**6  # values that the aliases of a YAML file may stand for
 
-# --- in -------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 _STRANGE = (
     (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself: run `git lfs pull`"),
@@ -223,7 +223,7 @@ def _values(node: Node, known: dict[int, float]) -> float:
     return known[id(node)]
 
 
-# --- out ------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def check_output(output: Path) -> None:

@@ -88,7 +88,7 @@ def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
     return found[0] if found else folder
 
 
-# --- reading: a DataError names the file, and the place in it that cannot be read -----------------
+# --- reading (a DataError names the file and the unreadable place) --------------------------------
 
 
 def read_text(file: Path) -> str:
@@ -182,7 +182,7 @@ def _csv_rows(file: Path) -> Iterator[dict[str, str | None]]:
         raise DataError(f"{where}: not readable as CSV: {error}") from None
 
 
-# --- putting in place -----------------------------------------------------------------------------
+# --- copying and linking --------------------------------------------------------------------------
 
 
 def put(source: Path, target: Path, link: bool) -> None:
@@ -241,7 +241,7 @@ def put_folder(folder: Path, make: Callable[[Path], None]) -> None:
         new.rename(folder)
 
 
-# --- looking --------------------------------------------------------------------------------------
+# --- status ---------------------------------------------------------------------------------------
 
 
 def state(*files: Path) -> tuple[tuple[int, int] | None, ...]:

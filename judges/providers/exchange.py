@@ -163,7 +163,7 @@ class Provider(Protocol):
         """
 
 
-# --- a request's key, requests and replies as they are stored -------------------------------------
+# --- keys and stored forms of requests and replies ------------------------------------------------
 
 FORMAT = 1  # of keys and of the cache's file; another number makes stored replies invalid
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")

@@ -101,7 +101,7 @@ class Transport:
         self._idle: deque[httpcore.ConnectionPool] = deque()
 
     def post(self, body: JsonObject, seconds: float) -> Response:
-        """Send JSON, and wait at most so many seconds for the whole reply.
+        """Send JSON, and wait at most `seconds` for the whole reply.
 
         Raises:
             TransportError: there is no reply.

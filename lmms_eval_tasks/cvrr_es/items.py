@@ -58,7 +58,7 @@ class CvrrItem(KeptCvrr, CvrrScore):
     """An answer to a question, with its score."""
 
 
-# --- answers that are rated -----------------------------------------------------------------------
+# --- answers to rate ------------------------------------------------------------------------------
 
 
 class RatedAnswer(TypedDict):

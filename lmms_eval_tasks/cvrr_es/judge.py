@@ -112,7 +112,7 @@ def points(verdict: Verdict | None, answer: str = "") -> float | None:
     return float(value.score)
 
 
-# --- a judge of the study -------------------------------------------------------------------------
+# --- the prompt of the study ----------------------------------------------------------------------
 
 _NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST = len(_NAMES)  # the largest number of other judges' ratings that can be shown

@@ -141,7 +141,7 @@ def partial_means(sides: Iterable[str]) -> list[str]:
     return [f"means over {number} of {len(DIMENSIONS)} dimensions: those that were given"]
 
 
-# --- ratings, as a study --------------------------------------------------------------------------
+# --- ratings --------------------------------------------------------------------------------------
 
 OF = "_of_"  # in a metric's name before a candidate's slug
 

@@ -235,7 +235,7 @@ def recordings() -> Iterator[dict[str, object]]:
             }
 
 
-# --- a judge's ratings, played --------------------------------------------------------------------
+# --- replies of a fake judge ----------------------------------------------------------------------
 
 
 def known(doc: Doc) -> KnownReplies | None:

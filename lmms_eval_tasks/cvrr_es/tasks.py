@@ -51,7 +51,7 @@ from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
-# --- what the model is given ------------------------------------------------------------------
+# --- prompts ----------------------------------------------------------------------------------
 
 
 def question_prompt(doc: CvrrDoc, file: str) -> list[Part]:
@@ -75,7 +75,7 @@ def _after_video(doc: CvrrShown, text: str) -> list[Part]:
     return [seen, Part("text", text)]
 
 
-# --- what the reply is worth ------------------------------------------------------------------
+# --- scores -----------------------------------------------------------------------------------
 
 
 def keep_answer(doc: CvrrDoc) -> KeptCvrr:

@@ -120,7 +120,7 @@ class VLLM(HostModel):
             raise TasksError("tasks_vllm needs a newer vLLM: this one has no LLM.enqueue")
         super().__init__(batch_size, device, max_batch_size)
         self.batch_size = IN_FLIGHT if self.batch_size == 1 else self.batch_size
-        # Each call holds one request; so many threads call (host/requests/pace.py).
+        # lmms-eval's calls hold one request each, from that many threads (host/requests/pace.py).
         self.requests_in_flight = min(self.batch_size, MOST)
         self._most_frames = max(0, whole("max_num_frames", max_num_frames))
         parallel = whole("tensor_parallel_size", tensor_parallel_size)

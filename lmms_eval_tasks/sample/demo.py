@@ -229,7 +229,7 @@ def _process(command: Sequence[str], log: Path) -> None:
         raise TasksError(f"{command[0]} exited with {done.returncode}; {log} ends with:\n{tail}")
 
 
-# --- what is expected -----------------------------------------------------------------------------
+# --- expected numbers -----------------------------------------------------------------------------
 
 
 def checked(

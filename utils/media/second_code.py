@@ -67,7 +67,7 @@ def hertz(number: int) -> int:
     return LOWEST + CLASS_STEP * ((6 * number + 4 * turn) % N) + FINE_STEP * turn
 
 
-# --- read again -----------------------------------------------------------------------------------
+# --- reading the code -----------------------------------------------------------------------------
 
 _COLOUR_LIMIT = 50.0  # half the distance of the nearest two colours
 _PURE = 0.8  # share of the power in a pure tone; a mix of two seconds has less

@@ -86,7 +86,7 @@ class FrameTable:
         return float((self.times[index] - self.times[0]) * self.time_base)
 
 
-# --- when frames are shown ----------------------------------------------------------------------
+# --- frame times --------------------------------------------------------------------------------
 
 
 def frame_table(path: str) -> FrameTable:
@@ -215,7 +215,7 @@ def check_order(before: Fraction, after: Fraction) -> None:
         )
 
 
-# --- their pixels -------------------------------------------------------------------------------
+# --- pixels -------------------------------------------------------------------------------------
 
 
 def pick(
