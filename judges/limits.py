@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges.verdict import Status, sum_known
 N = TypeVar("N", int, float)
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
-# Shares of the timeout, and of the fastest reply's time; found by simulation with one slot.
+# Factors of the timeout, and of the fastest reply's time; found by simulation with one slot.
 LATE, FACTOR = 0.4, 1.5
 START = 4  # requests in flight at first, since an endpoint's capacity is not known
 _ROUNDING = 1e-9  # below the price of any token in dollars: sums of floats are not exact

@@ -292,7 +292,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     That is recordings, the cache, the prices if a budget needs them, and a local model's files.
 
     Raises:
-        TasksError: the error.
+        TasksError: one of these cannot be used.
     """
     make(config)  # reads a file of recordings, and checks a panel's members
     run, asked = current(), list(criteria)
@@ -386,7 +386,7 @@ def use(run: JudgeSession) -> Iterator[JudgeSession]:
 
 
 def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], name: str) -> list[Made]:
-    """Return `function` of every item, in order; verdicts are counted under task `name`.
+    """Return the results of `function` for all items, in order; verdicts count for task `name`.
 
     An exception for one item is raised after the items that were begun are done.
     """

@@ -183,7 +183,7 @@ def _uncompared(items: Sequence[RatingItem]) -> list[str]:
 
 
 class CvrrEs(Benchmark):
-    """CVRR-ES as a Benchmark."""
+    """The benchmark CVRR-ES, with the tasks of the judge study."""
 
     name = "cvrr_es"
     title = "CVRR-ES"

@@ -85,8 +85,8 @@ def known(doc: Doc) -> KnownReplies:
 
     If it has none, or it returns None, the replies are letters or references.
 
-    The wrong letter and the coin's reply depend on `mode` and `length` too, so that tasks that
-    differ in these differ in score.
+    `KnownReplies.item` has `mode` and `length` too: an item is drawn anew for each of these, so
+    that tasks that differ in them differ in score.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;

@@ -99,8 +99,8 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
         single: one judge instead of a debate.
 
     Raises:
-        JudgeError: the judge cannot be used as configured, or is a debate with `single`, or none
-            without.
+        JudgeError: the judge cannot be used as configured, is a debate although `single`, or is no
+            debate although not `single`.
     """
     if spec is None or not spec.strip():
         names = [PAPER_SINGLE] if single else PAPER_AGENTS
