@@ -92,7 +92,11 @@ def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
 
 
 def read_text(file: Path) -> str:
-    """Return a file's text in UTF-8, without a byte order mark."""
+    """Return a file's text in UTF-8, without a byte order mark.
+
+    Raises:
+        DataError: the file cannot be read, or is no UTF-8.
+    """
     try:
         return json_files.text_of(json_files.read_bytes(file))
     except ValueError as error:
@@ -100,7 +104,11 @@ def read_text(file: Path) -> str:
 
 
 def read_json(file: Path) -> Any:
-    """Return the content of a JSON file in UTF-8, with or without a byte order mark."""
+    """Return the content of a JSON file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        DataError: the file cannot be read, or is no JSON.
+    """
     text = read_text(file)
     try:
         return json_files.parsed(text)
@@ -109,7 +117,11 @@ def read_json(file: Path) -> Any:
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield number (from 1) and content of the lines of a JSON Lines file, without blank lines."""
+    """Yield number (from 1) and content of the lines of a JSON Lines file, without blank lines.
+
+    Raises:
+        DataError: the file cannot be read, or a line is no JSON; names the line.
+    """
     for number, line in json_files.lines(file):
         if line.strip():
             try:
@@ -119,7 +131,11 @@ def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def read_yaml(file: Path, form: str) -> dict[str, Any]:
-    """Return the mapping in a YAML file in UTF-8; `form` is the expected content, for messages."""
+    """Return the mapping in a YAML file in UTF-8; `form` is the expected content, for messages.
+
+    Raises:
+        DataError: the file cannot be read, is no YAML, or no mapping.
+    """
     text = read_text(file)
     try:
         content = json_files.parsed_yaml(text)
@@ -134,6 +150,9 @@ def read_table(file: Path) -> list[Any]:
     """Return the rows of a table: JSON or CSV, JSON Lines, or parquet.
 
     Values keep the file's types: those of CSV are texts.
+
+    Raises:
+        DataError: the file cannot be read, or is no list of rows; names the place.
     """
     rows: Any
     if file.suffix.lower() == ".jsonl":

@@ -216,6 +216,9 @@ def encode(front: Front, request: Request, *, sees: bool) -> dict[str, Tensor]:
     Special tokens inside a message's text are split by a space: so text cannot end a turn or stand
     for an image. If the template refuses or drops a system message, its text begins the next
     message.
+
+    Raises:
+        ValueError: the request has images, and the model takes none (`sees`).
     """
     from jinja2 import TemplateError
     from PIL import Image
@@ -273,6 +276,9 @@ def generate(
     """Draw one sample; the context's end cuts a reply as its token limit does.
 
     The process's random state, from which other threads draw, is restored.
+
+    Raises:
+        ValueError: the prompt fills the model's context.
     """
     import torch
 

@@ -273,7 +273,11 @@ class _Network(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> _Stream:
-        """Return a connection to the first address of a host that accepts one."""
+        """Return a connection to the first address of a host that accepts one.
+
+        Raises:
+            httpcore.ConnectError, httpcore.ConnectTimeout: no address does.
+        """
         until = timeout if isinstance(timeout, _Deadline) else _Deadline(timeout or math.inf)
         problem: Exception = httpcore.ConnectError("the host has no address")
         left = _addresses(host, port, until)

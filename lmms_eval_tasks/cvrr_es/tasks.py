@@ -265,7 +265,13 @@ class CvrrEs(Benchmark):
         *,
         judged: bool,  # noqa: ARG002
     ) -> Items:
-        """Return ratings with the reference that the user names now; without one, the run's."""
+        """Return ratings with the reference that the user names now; without one, the run's.
+
+        Items of candidates' answers are returned unchanged.
+
+        Raises:
+            DataError: a rating has no `reference_rating`; names it.
+        """
         if not any("round" in item for item in items):
             return items
         known = {row.item: row for row in data.reference()}

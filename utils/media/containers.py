@@ -42,11 +42,15 @@ _NEW_PART = Fraction(3600)  # a larger jump of a clock, in seconds, begins anoth
 
 @contextmanager
 def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Container, VideoStream]]:
-    """Context manager with an open file and its video stream; FFmpeg's errors become MediaErrors.
+    """Context manager with an open file and its video stream.
 
     Args:
         path: the file.
         threads: decoder threads; that many frames, less one, are decoded ahead.
+
+    Raises:
+        MediaError: the file is empty, no video, a list of other files, or FFmpeg fails within the
+            context.
     """
     import av
 

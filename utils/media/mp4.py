@@ -97,6 +97,9 @@ def write_encoded(
         options: x264's: CUT, CLIP or LOSSLESS.
         pictures: start in seconds, planes, and True for a key frame; the last entry has None and
             the end of the last picture.
+
+    Raises:
+        MediaError: the installed PyAV cannot encode with libx264.
     """
     import av
     from av.video.frame import PictureType
