@@ -186,7 +186,8 @@ def without_own(release: MovieRelease, chosen: JudgeOptions) -> list[str]:
 def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
     """Return one doc for each question of the segments that can be shown, in the file's order.
 
-    `lure` is the answer to another segment's question. It must not also be true of this question.
+    `lure` is the answer to a question about another segment. An answer about the same segment could
+    be true here, too.
     """
     release: MovieRelease = loaded.release
     source, condition = TASKS[task]
@@ -204,7 +205,7 @@ def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
         if segment.id in left_out:
             continue
         shown = None if windows is None else windows[segment.id]
-        # The search begins at the next reference, and continues at the first one.
+        # The search for a lure begins behind this question, and continues at the first one.
         first = bisect.bisect(told, place, key=itemgetter(0))
         others = (told[(first + step) % len(told)] for step in range(len(told)))
         lures = (
