@@ -1,4 +1,4 @@
-"""The tasks that lmms-eval finds, and their owner: us, lmms-eval, or a user with the same name."""
+"""The tasks that lmms-eval finds, and the owner of each: this package, lmms-eval, or a user."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _MARK = "_lmms_eval_tasks"
 
 
 def task_folders() -> list[str]:
-    """The folders with task files: our package's, and that of each package with a benchmark.
+    """Return the folders with task files: this package's, and one for each package with a
+    benchmark.
 
-    The entry point of versions of lmms-eval that find tasks by the group `lmms_eval.tasks`
+    This is the entry point for versions of lmms-eval that find tasks by the group `lmms_eval.tasks`
     (upstream/entry_point).
     """
     places = {name: registry.folder(name) for name in registry.NAMES}
@@ -39,7 +40,7 @@ def task_folders() -> list[str]:
 
 
 def extend_task_manager(module: ModuleType) -> None:
-    """Have task managers read our folder; a TypeError if the class takes no `include_path`."""
+    """Make task managers read our folder; a TypeError if the class takes no `include_path`."""
     manager = module.TaskManager
     if not (finds_tasks(manager) or _by_entry_point(module)):
         _include(manager)
@@ -58,7 +59,9 @@ def _by_entry_point(module: ModuleType) -> bool:
 
 
 def _include(manager: type) -> None:
-    """Have our folder read as if it were named in `include_path`, after what the user names."""
+    """Make a task manager's class read our folder, after the folders in the user's
+    `include_path`.
+    """
     for name in ("__init__", "initialize_tasks"):
         original: Function | None = getattr(manager, name, None)
         if original and "include_path" in inspect.signature(original).parameters:
@@ -76,7 +79,7 @@ def _include(manager: type) -> None:
             new = [folder for folder in task_folders() if folder not in map(_real, paths)]
             bound.arguments["include_path"] = [*paths, *new]
         made = original(*bound.args, **bound.kwargs)
-        bound.args[0].include_path = own  # what the user names, and no more
+        bound.args[0].include_path = own  # the user's own value alone
         return made
 
     setattr(manager, name, reading_ours)
@@ -102,7 +105,8 @@ def complete(manager: TaskManager, names: Sequence[object]) -> None:
     unknown = [one for one in _texts(names) if one not in manager.task_index]
     if not our_tasks(unknown):
         return
-    with contextlib.suppress(AttributeError, TypeError):  # another lmms-eval: told by needs.py
+    # Needs.py reports an lmms-eval without these parts.
+    with contextlib.suppress(AttributeError, TypeError):
         found = manager.initialize_tasks(include_path=task_folders(), include_defaults=False)
         new = {name: entry for name, entry in found.items() if name not in manager.task_index}
         manager.task_index.update(new)
@@ -112,20 +116,22 @@ def complete(manager: TaskManager, names: Sequence[object]) -> None:
 
 
 def _texts(names: Sequence[object]) -> list[str]:
-    """The names among lmms-eval's `tasks`; a config has its name in `task` or `group`."""
+    """Return the names among lmms-eval's `tasks`; a config has its name in `task` or `group`."""
     asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
     return [one for one in asked if isinstance(one, str)]
 
 
 def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> list[str]:
-    """Our tasks among lmms-eval's `tasks`: in order, each once, a group replaced by its tasks.
+    """Return our tasks among lmms-eval's `tasks`, in order and each once.
+
+    Groups become their tasks.
 
     Args:
-        names: names or configs, as lmms-eval's `tasks`.
-        manager: the run's task manager, which tells the file of each task; without it a task is
-            ours by its name. If two files have one name, lmms-eval takes the first of its own
-            tasks, `include_path` and ours; but ours if the user named our folder. A line tells
-            the user which file runs.
+        names: names or configs, in the form of lmms-eval's `tasks`.
+        manager: the run's task manager, which knows the file of each task. Without it, the name
+            alone decides. If two files have one name, lmms-eval takes the first of its own tasks,
+            `include_path` and ours; but ours if the user named our folder. A line tells the user
+            which file runs.
     """
     groups = functools.cache(registry.groups)
     ours_first = _names_our_folder(manager)
@@ -151,10 +157,10 @@ def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> li
 
 
 def check_names(names: Sequence[str], include_path: object = None) -> None:
-    """Refuse a name that begins as ours do and names no task: lmms-eval only prints a traceback.
+    """Stop for a name that begins like ours and names no task: lmms-eval prints only a traceback.
 
     Raises:
-        TasksError: there is no such task; the message has the nearest of our names.
+        TasksError: there is no such task; the message has the most similar of our names.
     """
     for name in names:
         own = registry.of_task_name(name)
@@ -172,7 +178,9 @@ def check_names(names: Sequence[str], include_path: object = None) -> None:
 
 
 def _whose(others: Mapping[str, str], ours_first: bool) -> str:
-    """The line for the user: which of two tasks of one name runs, and how to run the other."""
+    """Return the line for the user: which of two tasks of one name runs, and how to run the
+    other.
+    """
     names, those = ", ".join(others), ", ".join(dict.fromkeys(others.values()))
     if ours_first:
         return f"{names}: ours run, since include_path names our folder, and not {those}"
@@ -186,7 +194,7 @@ def _names_our_folder(manager: TaskManager | None) -> bool:
 
 
 def _other(manager: TaskManager, file: str, name: str) -> str:
-    """The files that lmms-eval takes instead of ours for a name, in words; "" if it takes ours."""
+    """Return a phrase for the files that lmms-eval takes instead of ours for a name; "" if none."""
     entry = manager.task_index.get(name)
     if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""

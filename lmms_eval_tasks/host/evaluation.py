@@ -1,8 +1,8 @@
 """A run of lmms-eval with tasks of ours: its checks, its kept replies and its results section.
 
-The run is checked before the model is built; judged tasks get as many scoring threads as the judge
-may have requests in flight (lmms-eval's default is four); lmms-eval is kept from sending a wrong
-frame; and our section is added to the results.
+The run is checked before the model is built. Judged tasks get as many scoring threads as the judge
+may have requests in flight (lmms-eval's default is four). lmms-eval is kept from sending a wrong
+frame. At the end, our section is added to the results.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import finish, judging, prepare
 from lmms_eval_tasks.utils import interrupts
 
-# A run puts back what it changes in other modules, which two at a time would mix up.
+# A run restores its changes to other modules at its end, so two runs at a time would conflict.
 _ALONE = threading.RLock()
-_THREADS, HOST_THREADS = "process_docs_parallel", 4  # and lmms-eval's default
+_THREADS, HOST_THREADS = "process_docs_parallel", 4  # the argument's name and lmms-eval's default
 
 
 def evaluated(
@@ -37,7 +37,7 @@ def evaluated(
 
     Args:
         evaluate: lmms-eval's `simple_evaluate`.
-        bound: its arguments.
+        bound: the arguments of the call.
         tasks: our tasks among those of the run.
 
     Raises:
@@ -83,7 +83,7 @@ def _is_command() -> bool:
 
 
 def _check(given: Arguments, tasks: Sequence[str]) -> None:
-    """Stop before the model is built if these tasks cannot run; make their media."""
+    """Check that these tasks can run, before the model is built, and make their media."""
     needs.check_filelock()
     if number := given.get("num_fewshot"):
         raise TasksError(
@@ -118,7 +118,7 @@ def _of_all() -> Iterator[None]:
 
 
 def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signature) -> None:
-    """Have lmms-eval score `wanted` replies at a time, unless the user chose a number."""
+    """Make lmms-eval score `wanted` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
         say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
     elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:

@@ -1,13 +1,13 @@
 """The `lmms_eval` command: lmms-eval's command line with these corrections and additions.
 
-- finds our tasks in every subcommand, also when another package's broken entry point switched
-  lmms-eval's plugins off;
-- exits non-zero when a run failed (lmms-eval prints the error and exits with 0), and with 3 when
-  more requests to the model, or verdicts of its judge, failed than `--max-failed` allows;
-- a folder in the working directory that bears a task's name does not hijack `--tasks`;
-- takes our options beside lmms-eval's;
-- where all tasks are ours, prints a first screen of our own in place of lmms-eval's table, which
-  stands in a file with all of the papers' (`--tables all` prints them too).
+- It finds our tasks in every subcommand, even if another package's broken entry point switched
+  lmms-eval's plugins off.
+- It exits non-zero if a run failed (lmms-eval prints the error and exits with 0), and with 3 if
+  more requests to the model, or verdicts of its judge, failed than `--max-failed` allows.
+- A folder in the working directory with a task's name does not replace the task of `--tasks`.
+- It takes our options in addition to lmms-eval's.
+- If all tasks are ours, it prints our first screen in place of lmms-eval's table. A file has this
+  table and all of the papers' (`--tables all` prints them too).
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    """Run lmms-eval with these arguments, and exit with the code that it should have."""
+    """Run lmms-eval with these arguments, and exit with the right code."""
     plugin.install()
     sys.argv = [sys.argv[0], *arguments]
-    # lmms-eval itself does not report it.
+    # lmms-eval does not report this.
     outcome = SimpleNamespace(failed=False, runs=[], printed=[])
     watch = functools.partial(_watch, outcome)
     plugin.when_imported("lmms_eval.__main__", watch, _unwatched)
@@ -64,9 +64,9 @@ def _run(arguments: list[str]) -> None:
     code: str | int | None = None
     try:
         host()
-    except interrupts.InterruptedRunError:  # which has said what is kept
+    except interrupts.InterruptedRunError:  # already reported, with the kept replies
         raise
-    except SystemExit as end:  # also of a list of runs of which one was wrong
+    except SystemExit as end:  # also raised for a list of runs with a wrong one
         code = end.code
     invalid = [_show(*run) for run in outcome.runs]
     code = code or int(outcome.failed)
@@ -78,10 +78,10 @@ def _run(arguments: list[str]) -> None:
 
 
 def _check_list(arguments: Sequence[str]) -> None:
-    """Exit if the runs of a `--config` list set our variables in `env` in different ways.
+    """Exit if the runs of a `--config` list set our variables in `env` to different values.
 
-    lmms-eval puts the `env` of all of them into the environment before the first one begins, so
-    that each would be made with the last one's.
+    lmms-eval sets the `env` of all runs before the first one begins, so that every run would have
+    the last one's values.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config")
@@ -92,7 +92,7 @@ def _check_list(arguments: Sequence[str]) -> None:
     try:
         read = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
-        return  # which lmms-eval says
+        return  # lmms-eval reports this
     if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
         return
     envs = [one.get("env") if isinstance(one.get("env"), dict) else {} for one in read]
@@ -105,7 +105,7 @@ def _check_list(arguments: Sequence[str]) -> None:
 
 
 def _take_own_options(arguments: list[str]) -> list[str]:
-    """Take our options out of the command line; return lmms-eval's arguments."""
+    """Remove our options from the command line; return lmms-eval's arguments."""
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, usage=argparse.SUPPRESS, prog="lmms_eval"
     )
@@ -169,14 +169,15 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 run = found[0], outcome.printed, told["output_path"]
                 outcome.runs.append(run)
             return found
-        except (TasksError, SystemExit):  # told by plugin.py; the end of a list of tasks
+        # Plugin.py reports the first; the second is the end of a list of tasks.
+        except (TasksError, SystemExit):
             raise
         except BaseException:
             outcome.failed = True
             raise
 
     def shown(*args: object, **kwargs: object) -> None:
-        """Keep lmms-eval's lines after its runs; print them if our first screen does not."""
+        """Keep lmms-eval's lines after its runs; print them if there is no first screen of ours."""
         if outcome.runs:
             outcome.printed += map(str, args)
             wanted = settings.value(settings.TABLES)
@@ -189,7 +190,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
 
 def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
-    """Have lmms-eval find our tasks, and take names for names; a TasksError for a wrong name."""
+    """Make lmms-eval find our tasks, and read names as names; a TasksError for a wrong name."""
     from lmms_eval.tasks import TaskManager
 
     paths = getattr(args, "include_path", None)
@@ -197,19 +198,19 @@ def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
         (args.include_path,) = paths = discovery.task_folders()
     discovery.check_names((tasks or "").split(","), paths)
     if tasks and discovery.our_tasks([tasks]) and Path(tasks).is_dir():
-        # A list of names is never taken for a folder, and lmms-eval drops repetitions.
+        # lmms-eval never reads a list of names as a folder, and it drops repetitions.
         args.tasks = f"{tasks},{tasks}"
 
 
 @contextmanager
 def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
-    """Context manager within which lmms-eval's next run gets a second of its own in this folder.
+    """Give lmms-eval's next run a second of its own in this folder while the context lasts.
 
-    lmms-eval names files by the second and adds samples to a file that is there: of two runs of one
-    model in the same second, the results of one were lost and their samples mixed.
+    lmms-eval names files by the second, and appends samples to an existing file. If two runs of one
+    model had the same second, the results of one would be lost and their samples mixed.
     """
     second = getattr(getattr(module, "utils", None), "get_datetime_str", None)
-    # Another rank saves nothing; another lmms-eval may name them otherwise.
+    # Other ranks save nothing; another version of lmms-eval may name files otherwise.
     if not output_path or second is None or os.environ.get("RANK", "0") != "0":
         yield
         return
@@ -221,10 +222,10 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
             named = second(*args, **kwargs)
             claim = Path(output_path, f".{named}.run".replace(":", "-"))
             try:
-                claim.touch(exist_ok=False)  # also between machines
+                claim.touch(exist_ok=False)  # works between machines, too
             except FileExistsError:
                 time.sleep(0.1)
-            except OSError:  # saving will tell it
+            except OSError:  # saving will report the error
                 return named
             else:
                 taken.append(claim)
@@ -244,7 +245,7 @@ def _is_of_saving(record: Record) -> bool:
 
 
 def _not_saved(logged: Sequence[str]) -> str:
-    """The file that lmms-eval failed to write, and the reason; "" if it wrote all.
+    """Return the file that lmms-eval failed to write, and the reason; "" if it wrote all.
 
     lmms-eval logs both, one after the other, and goes on. Only the first rank saves and logs.
     """
@@ -262,12 +263,12 @@ def _all_ours(results: Results) -> bool:
 
 
 def _show(results: Results, printed: Sequence[str], output_path: str | None) -> bool:
-    """Print a run's first screen, and write all of its tables; True if it is invalid."""
+    """Print a run's first screen, and write all of its tables; return True if it is invalid."""
     from rich.console import Console
 
     from lmms_eval_tasks.runs import screen
 
-    # lmms-eval does not report where it wrote its results; its rule for file names is known.
+    # lmms-eval does not report the path of its results, but its rule for file names is known.
     stamp = str(results.get("date", "run")).replace(":", "-")
     name = Path(str(results.get("model_name_sanitized", "")), f"{stamp}_results.json")
     files = [Path(output_path, name)] if output_path and Path(output_path, name).is_file() else []
@@ -294,7 +295,7 @@ def _show(results: Results, printed: Sequence[str], output_path: str | None) -> 
 
 
 def _report(results: Path) -> Path | None:
-    """Write the page of a run beside its results; nothing of the run is lost if that fails."""
+    """Write the page of a run beside its results; if that fails, the run loses nothing."""
     from lmms_eval_tasks.report import compared_runs, run_page
 
     page = results.with_name(results.name.replace("_results.json", "_report.html"))

@@ -48,7 +48,9 @@ _SOUNDS = ("input_audio", "audio_url", "audio")
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Context manager within which the shared places count, but for missing or changed ones."""
+    """Count media at the shared places while the context lasts, except at missing or changed
+    places.
+    """
     with ExitStack() as stack:
         for module, owner, method, see in _PLACES:
             found = getattr(sys.modules.get(module), owner, None)
@@ -62,7 +64,7 @@ def counted() -> Iterator[None]:
 def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function:
     def note(*args: object, **kwargs: object) -> None:
         if (watch := context.current().get(Watch)) is not None:
-            with contextlib.suppress(Exception):  # of another kind, or version
+            with contextlib.suppress(Exception):  # the arguments are of another kind or version
                 watch.note(see(*args, **kwargs))
 
     @functools.wraps(original)
@@ -103,7 +105,7 @@ def _sounds(
 ) -> Iterable[Event]:
     signals = features[extractor.model_input_names[0]]
     if any(len(getattr(one, "shape", ())) > 1 and one.shape[-1] > 1 for one in signals):
-        return []  # not the samples themselves
+        return []  # not raw samples, so their length is no time
     return [("sound", len(one) / extractor.sampling_rate) for one in signals]
 
 
@@ -115,16 +117,17 @@ def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[E
 def _generating(
     model: object, inputs: object = None, *_: object, **given: object
 ) -> Iterable[Event]:
-    with contextlib.suppress(Exception):  # of another form: the requests are dealt out all the same
+    with contextlib.suppress(Exception):  # unknown arguments; the media are assigned in any case
         return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | given))]
     return [("generate", ())]
 
 
 def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
-    """The requests of a batch, without padding.
+    """Return the requests of a batch, without padding.
 
     Args:
-        config: of the model; says which tokens stand for pictures, and the side of a patch.
+        config: the model's config, which names the tokens that stand for pictures and the side of a
+            patch.
         given: the arguments of `generate`.
     """
     known: dict[str, Tensor] = {name: v for name, v in given.items() if v is not None}
@@ -135,7 +138,7 @@ def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
     tokens: list[int | None] = [int(length) if number == 1 else None] * number
     if getattr(mask, "shape", None) == (number, length):
         tokens = mask.sum(1).tolist()
-    counts: dict[str, list[int]] = {}  # of tokens that stand for pictures, by kind
+    counts: dict[str, list[int]] = {}  # numbers of tokens that stand for pictures, by kind
     for kind in ("image", "video"):
         names = (f"{kind}_token_id", f"{kind}_token_index")
         token = next((t for name in names if (t := getattr(config, name, None)) is not None), None)
@@ -149,22 +152,24 @@ def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
 def _sizes_of_rows(
     config: object, given: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
 ) -> list[tuple[Size, ...]]:
-    """The different sizes of each row's pictures and frames, if `generate` is given them.
+    """Return the different sizes of each row's pictures and frames, if `generate` gets them.
 
     Args:
-        counts: tokens of each kind of picture in each row, which decide the row of a grid.
-        number: of rows.
+        config: the model's config.
+        given: the arguments of `generate`.
+        counts: tokens of each kind of picture in each row, which assign a grid to its row.
+        number: number of rows.
     """
     vision = getattr(config, "vision_config", None)
     patch, merge = (getattr(vision, name, None) for name in ("patch_size", "spatial_merge_size"))
     found: list[dict[Size, None]] = [{} for _ in range(number)]
     for kind, in_rows in counts.items():
-        grids = given.get(f"{kind}_grid_thw")  # of each: patches in time, height and width
+        grids = given.get(f"{kind}_grid_thw")  # for each picture: patches in time, height and width
         if grids is None or not isinstance(patch, int) or not isinstance(merge, int):
             continue
         ends, done = list(accumulate(in_rows)), 0
         for time, height, width in grids.tolist():
-            if (row := bisect_right(ends, done)) == number:  # counted otherwise
+            if (row := bisect_right(ends, done)) == number:  # the counts do not match the grids
                 break
             found[row][int(width) * patch, int(height) * patch] = None
             done += int(time * height * width) // merge**2
@@ -181,7 +186,7 @@ def _sending(_: object, request: object, **__: object) -> Iterable[Event]:
 
 
 def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -> Iterable[Event]:
-    several = bool(messages) and isinstance(messages[0], list)  # of conversations
+    several = bool(messages) and isinstance(messages[0], list)  # a list of conversations
     return [_sent("engine", one, b"") for one in (messages if several else [messages])]
 
 
@@ -193,7 +198,9 @@ def _sent(at: str, told: Json, body: bytes) -> Event:
 
 
 def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
-    """Texts and media in the body of a request, in whatever form of API."""
+    """Add the texts and media in the body of a request, for all known APIs, to `texts` and
+    `found`.
+    """
     if isinstance(told, list):
         for one in told:
             _count(one, texts, found)
@@ -214,7 +221,7 @@ def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
             sound = wave.open(io.BytesIO(base64.b64decode(coded)))  # noqa: SIM115 - a buffer
             found.seconds += sound.getnframes() / sound.getframerate()
         except (wave.Error, EOFError, ValueError, TypeError):
-            found.seconds = None  # and stays so: nothing can be added to it
+            found.seconds = None  # unknown from now on
     else:
         texts += [told[name] for name in ("text", "content") if isinstance(told.get(name), str)]
         for one in told.values():
@@ -222,7 +229,7 @@ def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
 
 
 def _size(part: Mapping[str, Json]) -> Iterable[Size]:
-    """Width and height of the encoded picture in a part of a body; none if it is an address."""
+    """Return width and height of the encoded picture in a part of a body; () for an address."""
 
     def texts(some: Json) -> Iterator[str]:
         for one in some.values() if isinstance(some, dict) else ():
@@ -231,10 +238,11 @@ def _size(part: Mapping[str, Json]) -> Iterable[Size]:
     from PIL import Image
 
     found = max(texts(part), key=len, default="")
-    begin = found.find(",", 0, 100) + 1  # of a data address; else it stands alone
-    # The header alone, for each of 32 frames and question; it may stand behind a long note.
+    # Start of the data in a data address; else the text is the data.
+    begin = found.find(",", 0, 100) + 1
+    # The header suffices, for speed with 32 frames in each question; a long note may come first.
     for end in (begin + 2**8, begin + 2**16, None):
-        with contextlib.suppress(Exception):  # whatever it is, the endpoint will say it
+        with contextlib.suppress(Exception):  # the endpoint will report the error
             coded = base64.b64decode(found[begin:end])
             with Image.open(io.BytesIO(coded)) as picture:
                 return [picture.size]
