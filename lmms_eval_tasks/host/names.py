@@ -82,7 +82,7 @@ def _rows(benchmark: str) -> Path:
 
 
 def _docs(task: str) -> Callable[[Dataset], Dataset]:
-    def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what lmms-eval loaded says nothing
+    def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - lmms-eval's row is empty
         from datasets import Dataset
         from datasets.table import InMemoryTable
 
