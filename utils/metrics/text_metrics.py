@@ -210,9 +210,9 @@ def meteor(candidate: str, references: Sequence[str]) -> float:
 
 # --- metrics of all items together ----------------------------------------------------------------
 #
-# All have the arguments `candidates`, one text for each item, and `references`, one or more texts for
-# each item. They raise a ValueError if there is no item, if the lengths differ, or if an item has no
-# reference.
+# All have the arguments `candidates`, one text for each item, and `references`, one or more texts
+# for each item. They raise a ValueError if there is no item, if the lengths differ, or if an item
+# has no reference.
 
 
 def meteor_wordnet(

@@ -1,4 +1,4 @@
-"""The letter that a reply to two statements chooses: explicit statements first, then a reply that is a letter or an option's text. Never guessed."""
+"""The letter that a reply to two statements chooses: explicit statements first, then a reply that is only a letter or an option's text. Never guessed."""
 
 import re
 import string
@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional, Sequence
 
 
 def _words(text: str) -> str:
-    """Alternation of the blank-separated words; "_" stands for a blank inside one."""
+    """Return a pattern that matches any of the blank-separated words; "_" in a word stands for a blank."""
     return "(?:" + "|".join(word.replace("_", " ") for word in text.split()) + ")"
 
 
@@ -176,24 +176,24 @@ class _Item:
         return {letter for letter, option in self.texts.items() if option and option in heads}
 
     def called(self, text: str) -> Optional[str]:
-        """The letter of the one option that a folded text is."""
+        """Return the letter of the only option that equals a folded text."""
         found = [letter for letter, option in self.texts.items() if option == text]
         return found[0] if len(found) == 1 else None
 
     def behind(self, letter: str, text: str) -> Optional[str]:
-        """What stands behind the letter's own option where `text` opens with all of it; "" where that goes on."""
+        """Return the rest of `text` behind the letter's own option, if `text` begins with all of it; "" if the option's text goes on."""
         own, window = self.texts.get(letter.upper(), ""), text[: self.window]
         ends = [match.start() for match in re.finditer(r"[.!?;\n]| - ", window)][:12]
         goes_on = "" if own and f"{fold(window)} ".startswith(f"{own} ") else None
         return next((window[end:] for end in ends if own and fold(window[:end]) == own), goes_on)
 
     def hold(self, first: str, second: str) -> bool:
-        """Whether these two words stand side by side in an option's text."""
+        """Return True if these two words are neighbours in an option's text."""
         return any(f" {fold(first)} {fold(second)} " in f" {option} " for option in self.texts.values())
 
 
 class _Statement(NamedTuple):
-    """One place where a letter is named. A second letter in `near` makes it unclear; in a verdict ("B is correct") the letter is the subject."""
+    """One place in a reply that names a letter. A second letter in `near` makes it unclear; in a verdict ("B is correct") the letter is the subject."""
 
     letter: str
     before: str
@@ -212,7 +212,7 @@ def read_letter(answer: str, options: Sequence[str]) -> Optional[str]:
 
 
 def normalise(text: str) -> str:
-    """Text with one form of each letter, quote and blank, and without markdown and special tokens."""
+    """Return text with one form of each letter, quote and blank, and without markdown and special tokens."""
     text = unicodedata.normalize("NFKC", _limit_marks(text))
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
     text = INVISIBLE.sub("", text.translate(TYPOGRAPHY))
@@ -222,14 +222,14 @@ def normalise(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Lower case, no accents, every run of other signs one space; a text of signs alone stays."""
+    """Return text in lower case, without accents, with every run of other signs as one space; a text of signs alone stays."""
     plain = unicodedata.normalize("NFKD", _limit_marks(text).casefold())
     letters = (char if char.isalnum() else " " for char in plain if not unicodedata.combining(char))
     return " ".join("".join(letters).split()) or text.strip()
 
 
 def _limit_marks(text: str) -> str:
-    """Text in which no character carries more than MAX_MARKS combining marks: normalising is quadratic in a run of them."""
+    """Return text in which no character carries more than MAX_MARKS combining marks: normalising a run of them takes quadratic time."""
     if text.isascii():
         return text
     kept, run = [], 0
@@ -262,7 +262,7 @@ def _statements(text: str, item: _Item) -> list[_Statement]:
 
 
 def _judged(text: str, item: _Item) -> Optional[str]:
-    """Nothing but a verdict on each letter, of which one is right: "A: falso. B: vero"."""
+    """Return the right letter of a reply that is only a verdict on each letter, of which one is right: "A: falso. B: vero"."""
     found = {match["letter"] or match["named"]: match["right"] or match["first"] for match in JUDGED.finditer(text)}
     if len(found) != len(JUDGED.findall(text)) or sorted(found) != list(item.texts) or _has_words(JUDGED.sub("", text)):
         return None
@@ -271,7 +271,7 @@ def _judged(text: str, item: _Item) -> Optional[str]:
 
 
 def _whole(text: str, item: _Item) -> Optional[str]:
-    """The whole reply is a letter, with its option's text or a reason after it or not."""
+    """Return the letter of a reply that is only a letter, alone or with its option's text or a reason after it."""
     match = WHOLE.match(text)
     if not match:
         return None
@@ -290,7 +290,7 @@ def _whole(text: str, item: _Item) -> Optional[str]:
 
 
 def _settled(one: _Statement, item: _Item) -> Optional[str]:
-    """The statement's letter, unless it is out of range, one of two, or against its own text ("A) text of B")."""
+    """Return the statement's letter, unless it is out of range, one of two, or contradicts the text behind it ("A) text of B")."""
     is_name = _is_name(one, item)
     if is_name and (named := _named(one, item)):
         return named
@@ -300,14 +300,14 @@ def _settled(one: _Statement, item: _Item) -> Optional[str]:
 
 
 def _is_word(one: _Statement, item: _Item, end: re.Pattern[str], plain: str = "") -> bool:
-    """Whether the letter is a word of the sentence ("A man", "E poi", "a sinistra"): nothing ends it, and its own text does not follow."""
+    """Return True if the letter is a word of the sentence ("A man", "E poi", "a sinistra"): nothing ends it, and its option's text does not follow."""
     if end.match(one.after) or _joined(one, item) or (one.letter in plain and one.after.startswith(" ")):
         return False
     return one.letter.upper() not in item.named_by(one.after)
 
 
 def _is_name(one: _Statement, item: _Item) -> bool:
-    """Whether the letter is part of a name ("B flat", "Team B", "B. B. King"), or stands beside the same word in an option."""
+    """Return True if the letter is part of a name ("B flat", "Team B", "B. B. King"), or has the same neighbour in an option."""
     if one.letter.upper() in item.named_by(one.after):
         return False
     if one.is_verdict:
@@ -318,13 +318,13 @@ def _is_name(one: _Statement, item: _Item) -> bool:
 
 
 def _named(one: _Statement, item: _Item) -> Optional[str]:
-    """The option whose whole text is the name that holds the letter ("The answer is G major")."""
+    """Return the option whose whole text is the name that holds the letter ("The answer is G major")."""
     name = one.before.rpartition("\n")[2] + one.letter if one.is_verdict else one.letter + one.after
     return None if one.after.endswith("?") else item.called(fold(name))
 
 
 def _is_denied(one: _Statement, item: _Item) -> bool:
-    """Whether the statement denies, doubts, supposes or asks."""
+    """Return True if the statement denies, doubts, supposes or asks."""
     asked = ASKED_VERDICT if one.is_verdict else ASKED
     if DENIED_BEFORE.search(CLAUSE_END.split(one.before)[-1]) or asked.match(one.after):
         return True
@@ -334,7 +334,7 @@ def _is_denied(one: _Statement, item: _Item) -> bool:
 
 
 def _names_two(one: _Statement, item: _Item) -> bool:
-    """Whether the statement names a second letter, corrects itself or lists the options."""
+    """Return True if the statement names a second letter, corrects itself or lists the options."""
     letter, rest = one.letter.upper(), fold(one.after)
     before = PAIR_BEFORE if one.is_verdict else EITHER_BEFORE
     others = [match["letter"] for match in before.finditer(one.before)]
@@ -345,7 +345,7 @@ def _names_two(one: _Statement, item: _Item) -> bool:
 
 
 def _joined(one: _Statement, item: _Item) -> Optional[str]:
-    """A second letter right after the first: "or B", "e B", "/B", or ", B" and what ends there."""
+    """Return a second letter right after the first: "or B", "e B", "/B", or ", B" with an end behind it."""
     second = PAIR.match(one.after)
     if not second or (second["next"] and second["next"].upper() not in item.texts):  # without a word between them it may be an initial
         return None
