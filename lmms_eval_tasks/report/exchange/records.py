@@ -38,14 +38,14 @@ Record = JsonObject
 
 @functools.cache
 def schema() -> Mapping[str, Json]:
-    """The JSON schema of records, as Every Eval Ever publishes it."""
+    """Return the JSON schema of records, as published by Every Eval Ever."""
     text = files(leaderboards.__name__).joinpath("vendor/eval.schema.json").read_text("utf-8")
     found: Mapping[str, Json] = json.loads(text)
     return found
 
 
 def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
-    """The tasks of a benchmark that a side has."""
+    """Return the tasks of a benchmark that a side has."""
     return [task for name, task in benchmark.tasks.items() if name in side.runs]
 
 
@@ -53,7 +53,9 @@ def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
 
 
 def published(benchmark: Benchmark) -> dict[str, Record]:
-    """A record of each model in the paper's tables: documentation, with the figures as printed."""
+    """Return a record of each model in the paper's tables: documentation, with figures as
+    printed.
+    """
     found = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
     title = benchmark.board()["paper"]
     source = {
@@ -96,10 +98,10 @@ def _printed(benchmark: Benchmark, one: Figure) -> Record:
 
 
 def lines_of(benchmark: Benchmark, side: Side) -> list[Comparison]:
-    """The numbers of a side in the host's table.
+    """Return the numbers of a side in lmms-eval's table.
 
     Raises:
-        TasksError: there is none yet.
+        TasksError: there is no number yet.
     """
     if not (lines := compare.headlines(benchmark, own_tasks(benchmark, side), [side])):
         how = "judge its samples first (lmms-eval-tasks judge)"
