@@ -91,7 +91,7 @@ def test_tables_become_docs(tasks):
 
 
 def test_what_a_model_sees(tasks, video):
-    """32 of 40 frames at their times; the first one, at 900 pixels; black of the same size."""
+    """A model sees 32 of 40 frames at their times; the first frame, at 900 pixels; or a black picture of the same size."""
     doc = next(iter(tasks["maia_vsv"].test_docs()))
     (path,) = tasks["maia_vsv"].doc_to_visual(doc)
     with av.open(path) as clip:
@@ -182,7 +182,7 @@ def results(monkeypatch):
 
 
 def test_numbers(manager, monkeypatch, tasks):
-    """What failed is left out and counted; Aggregate Accuracy is of the questions that both tasks have, and of the group alone."""
+    """Failures are left out and counted; Aggregate Accuracy covers the questions that both tasks have, and only the group has it."""
     numbers = defaultdict(dict)
     for name, records in results(monkeypatch).items():
         numbers[name]["samples"] = len(records)
