@@ -16,7 +16,7 @@ INFINITE = float("inf")
 
 
 class Scale(NamedTuple):
-    """The range of a number's values."""
+    """The kind, the unit and the range of a number."""
 
     kind: str  # accuracy, rating, f1, ...
     unit: str  # proportion, points, correlation

@@ -96,7 +96,7 @@ def select_fields(doc: T, kind: type[T]) -> T:
 class Part(NamedTuple):
     """One part of a prompt: a text, pictures, a video or sound. Models get the parts in order."""
 
-    kind: Literal["text", "image", "images", "video", "audio"]  # `images`: several at once
+    kind: Literal["text", "image", "images", "video", "audio"]  # `images` is several pictures
     content: Any  # the text; the path of a file; a picture; or a function that returns one of these
     # The content for lmms-eval's simple models, if it differs: a list of visuals, or another text.
     simple_content: Any = SAME
@@ -115,7 +115,7 @@ class TableRow(NamedTuple):
     """A row of a table: the metrics of one task or one group."""
 
     task: str
-    values: Mapping[str, object]  # by the metric's name
+    values: Mapping[str, object]  # metric's name -> value
     model: str = ""  # the model's name, in a table of several models
     invalid: bool = False  # the run is INVALID
     marks: str = ""  # signs behind the row's name that stand for further conditions of its numbers

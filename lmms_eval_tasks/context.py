@@ -45,7 +45,7 @@ class ClassPlan:
     modality: Mapping[str, str] = field(default_factory=dict)
     one_by_one: bool = False  # the class gets one request at a time
     told: tuple[str, ...] = ()  # lines for the user
-    # The lines of `told` about media that the model gets other than the tasks have them.
+    # The lines of `told` about media that do not reach the model in the task's form.
     short: tuple[str, ...] = ()
 
 

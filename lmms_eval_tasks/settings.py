@@ -391,11 +391,11 @@ class JudgeLimits:
 
     concurrency: int | None = None  # requests at the same time; None: the judge's default
     requests_per_minute: float | None = None
-    max_calls: int | None = None  # replies paid for
-    max_cost: float | None = None  # US dollars
-    stop_after: int = JUDGE_STOP_AFTER.default  # failed requests in a row; 0 never stops
+    max_calls: int | None = None  # most replies that are paid for
+    max_cost: float | None = None  # most US dollars that are spent
+    stop_after: int = JUDGE_STOP_AFTER.default  # failed requests in a row that end a run; 0: never
     timeout: float | None = None  # seconds for each attempt at a request; None: the judge's own
-    patience: float = JUDGE_PATIENCE.default  # seconds of waiting for a busy endpoint
+    patience: float = JUDGE_PATIENCE.default  # seconds that a request waits for a busy endpoint
 
 
 def judge_limits() -> JudgeLimits:

@@ -64,7 +64,7 @@ class HavenDoc(HavenVideo):
     shot_texts: ReadOnly[Sequence[str]]
     document_shots: ReadOnly[Sequence[Ordinals]]
     video_path: ReadOnly[str]
-    data: ReadOnly[str]  # digest of the release
+    data: ReadOnly[str]  # the release's hash
     tagged: ReadOnly[str]  # the reference as text with tags of shots; else ""
     unit_frames: ReadOnly[Sequence[Ordinals]]  # the frames of each unit whose pictures are shown
     n_images: ReadOnly[int]  # number of shown pictures
@@ -74,7 +74,7 @@ class HavenDoc(HavenVideo):
 class Sometimes(TypedDict, total=False):
     """Fields that only some items have in the log."""
 
-    tagged: ReadOnly[str]  # the reference where it is the text with tags of shots
+    tagged: ReadOnly[str]  # the reference as text with tags of shots
     at_limit: ReadOnly[bool]  # True if the limit of tokens may have cut the reply
 
 

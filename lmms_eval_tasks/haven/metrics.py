@@ -209,7 +209,7 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
 # --- metrics over several tasks of a video ------------------------------------------------------
 
 
-JOINED = ("v2t", "v2v", "v2vt")  # kinds
+JOINED = ("v2t", "v2v", "v2vt")  # kinds of task that `joined` needs
 
 
 def joined(sides: Mapping[str, Items]) -> dict[str, float | None]:

@@ -45,7 +45,7 @@ PAPER_COUNTS = {
 KINDS = ("v2t", "v2v", "v2vt", "temporal", "grounding", "saliency")
 SUMMARIES = ("v2t", "v2vt")  # kinds whose replies hold a text summary
 SELECTIONS = ("v2v", "v2vt")  # kinds whose replies hold keyframes
-ORDERS = ("temporal", "saliency")  # kinds whose replies are an order of all that is shown
+ORDERS = ("temporal", "saliency")  # kinds whose replies are an order of all shown units
 
 
 @dataclass(frozen=True)

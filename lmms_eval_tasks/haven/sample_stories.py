@@ -71,7 +71,7 @@ class Story(_Told):
 
     @cached_property
     def shots(self) -> list[list[int]]:
-        """The sampled frames of every shot, by number."""
+        """The sampled frames of every shot, by their numbers from 1."""
         ends = [0, *accumulate(map(len, self.levels))]
         return [list(range(start + 1, end + 1)) for start, end in pairwise(ends)]
 

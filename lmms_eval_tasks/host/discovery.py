@@ -86,7 +86,7 @@ def _include(manager: type) -> None:
 
 
 def _listed(paths: object) -> list[object]:
-    """The value of lmms-eval's `include_path` as a list."""
+    """Return the value of lmms-eval's `include_path` as a list."""
     if isinstance(paths, Iterable) and not isinstance(paths, str):
         return list(paths)
     return [paths] if paths else []
@@ -169,7 +169,7 @@ def check_names(names: Sequence[str], include_path: object = None) -> None:
         if registry.folder(own) is None:
             raise TasksError(registry.no_folder(own))
         try:
-            registry.selected([name])  # a pattern
+            registry.selected([name])  # the name may be a pattern
         except TasksError:
             from lmms_eval.tasks import TaskManager
 

@@ -68,7 +68,7 @@ def evaluated(
         stack.enter_context(endpoints.right_media())
         known = stack.enter_context(replies.kept(given, tasks))
         results: Results | None = evaluate(*bound.args, **bound.kwargs)
-        if results is not None:  # on rank 0, which has all items
+        if results is not None:  # only on rank 0, which has all items
             finish.score_together(results, tasks)
         work = judged.end()
         if results is not None:
@@ -99,7 +99,7 @@ def _check(given: Arguments, tasks: Sequence[str]) -> None:
 
 @contextmanager
 def _of_all() -> Iterator[None]:
-    """Context manager within which all processes of the run raise an error that one of them raises.
+    """Make all processes of the run raise an error that one of them raises inside the context.
 
     Otherwise those without an error would wait for the others, and a `--config` list would go on
     with processes at different runs.
@@ -127,7 +127,7 @@ def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signat
 
 @contextmanager
 def _named_scoring() -> Iterator[None]:
-    """Context manager within which verdicts are recorded under the name of their task.
+    """Record verdicts under the name of their task while the context lasts.
 
     lmms-eval does not pass the name to `process_results`.
     """

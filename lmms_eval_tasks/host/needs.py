@@ -28,7 +28,7 @@ COMMAND = "lmms_eval.__main__"  # imported only in a run by the command line
 
 
 class HostFeature(NamedTuple):
-    """A part of lmms-eval: its module, its name there, the arguments that it takes."""
+    """A part of lmms-eval that the hook requires: its module, its name, and its arguments."""
 
     module: str
     name: str  # "": the file of the module, which is not imported for the check
@@ -164,7 +164,7 @@ def check_filelock() -> None:
 
     share, private = getattr(evaluator, "_enable_reentrant_filelocks", None), "filelock._api"
     if share is None or private not in share.__code__.co_names:
-        return  # upstream/fixes/filelock_private_module, or an lmms-eval with another way
+        return  # this lmms-eval has upstream/fixes/filelock_private_module, or another way
     try:
         importlib.import_module(private)
     except ImportError as error:

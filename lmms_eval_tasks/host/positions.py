@@ -174,7 +174,7 @@ def right(lm: ModelInstance) -> Iterator[list[Condition]]:
 
 
 def is_put_right(found: Start) -> bool:
-    """Return True if runs with our tasks replace the installed rule by the right one."""
+    """Return True if runs with our tasks replace the installed rule with the right one."""
     known = found.family in FAMILIES and found.has_times
     return known and settings.value(settings.MODEL_POSITIONS) == "right"
 

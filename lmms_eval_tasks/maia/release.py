@@ -121,7 +121,7 @@ class MaiaRelease(Release):
 
     @property
     def n_records(self) -> int:
-        """The number of videos."""
+        """The number of videos, which are this benchmark's records."""
         return len(self.videos)
 
     @property

@@ -30,7 +30,7 @@ LOWEST, HIGHEST = 0, 5  # range of a rating
 class MaverixRating(BaseModel):
     """The judge's reply: a whole number, as in the paper."""
 
-    # The title is part of a request: a change asks every cached judgement again.
+    # The title is part of every request: a change would repeat all cached judgements.
     model_config = ConfigDict(extra="forbid", title="Rating")
 
     score: int = Field(ge=LOWEST, le=HIGHEST)

@@ -65,10 +65,10 @@ DECIDED = {"maverix_s": 0, "maverix_a": 3, "maverix_v": 2, "maverix_vs": 5, "mav
 
 
 class SampleSecond(NamedTuple):
-    """A second of a video of the sample: `second` s to `second` + 1 s."""
+    """A second of a video of the sample, from `second` s to `second` + 1 s."""
 
-    video: int  # from 1 on
-    second: int  # from 0 on
+    video: int  # number of the video, from 1
+    second: int  # number of the second in the video, from 0
 
     @property
     def number(self) -> int:

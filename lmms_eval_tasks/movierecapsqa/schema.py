@@ -79,9 +79,9 @@ _NUMBERED = re.compile(r"\d{1,3}[.):](?:\s+|$)")
 
 
 def without_numbers(facts: Any) -> Any:
-    """Return facts without their numbers ("1. ..."), if all facts of the segment are numbered.
+    """Return facts without blanks around them, and without numbers ("1. ...") if all have one.
 
-    Other values are returned unchanged, for the schema to check.
+    A value that is no list of texts is returned unchanged, for the schema to check.
     """
     if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
         return facts

@@ -61,7 +61,7 @@ def few_videos(task: Task, items: Items) -> list[Condition]:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with an interval: one task's metric, or a joined one of several tasks."""
+    """A number with an interval: one task's metric, or a joint number of several tasks."""
 
     row: str  # name of the task, the group, or the task's category
     metric: str

@@ -314,7 +314,7 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
 
 
 def _corrected(lines: Sequence[Comparison]) -> list[Comparison]:
-    """Correct the p-values of each side over the comparisons (Benjamini and Hochberg)."""
+    """Return the comparisons with each side's p-values corrected (Benjamini and Hochberg)."""
     from scipy.stats import false_discovery_control
 
     made = [dict(line.differences) for line in lines]

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 WIDE, NARROW = 700, 190  # width of a chart's plot in pixels, without the names beside it
-SERIES = tuple(f"var(--s{n})" for n in range(1, 5))  # colours that both settings have
+# Colours that exist in the light and the dark setting.
+SERIES = tuple(f"var(--s{n})" for n in range(1, 5))
 
 
 def filled(template: Path, **values: object) -> str:

@@ -65,7 +65,7 @@ class Board(NamedTuple):
     columns: Sequence[tuple[str, str]] = ()
     lines: Sequence[BoardRow] = ()  # empty if we have no number for the table
     notes: Sequence[str] = ()  # notes of the table, and on columns without a number of ours
-    turned: bool = False  # printed with lines as columns
+    turned: bool = False  # True if the rows are printed as columns
 
 
 def boards(

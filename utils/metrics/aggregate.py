@@ -35,14 +35,14 @@ class Outcome(TypedDict):
 
 
 class Graded(Outcome):
-    """A reply that is right or wrong."""
+    """A reply with its verdict: right, wrong, or between for a panel."""
 
     # 1 or 0, for a panel's mean 0..1; None without a verdict.
     right: ReadOnly[float | None]
 
 
 class GradedItem(Graded):
-    """A reply that is right or wrong, with its id and video, for intervals and pools."""
+    """A reply with its verdict, and its id and video for intervals and pools."""
 
     id: ReadOnly[str]
     video: ReadOnly[str]
@@ -181,7 +181,7 @@ def mean_of_groups(
 
 
 class InPool(TypedDict):
-    """An item of a pool."""
+    """An item that belongs to a pool of items on one question."""
 
     id: ReadOnly[str]  # id of its question, a slash, its number
 

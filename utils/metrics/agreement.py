@@ -75,7 +75,7 @@ def kappa(
     left_out = len(a) - len(rated), len(rated) - n
     if not pairs:
         return Coefficient(None, "no item was rated on the scale by both", 0, *left_out)
-    if weights:  # sums over all n^2 pairs of a rating of a and one of b
+    if weights:  # sums over all n^2 pairs of a rating in a and a rating in b
         observed = sum((x - y) ** 2 for x, y in pairs)
         sums = [sum(x for x, _ in pairs), sum(y for _, y in pairs)]
         expected = n * sum(x * x + y * y for x, y in pairs) - 2 * sums[0] * sums[1]
@@ -174,9 +174,9 @@ class AgreementRow:
     kappa: float | None  # quadratic weights, over the whole scale; None if a score is off it
     rho: float | None  # Spearman's rho
     absolute: float | None  # mean |ours - published|
-    ours: float | None  # means
+    ours: float | None  # mean of our scores
     published: float | None
-    ours_var: float | None  # the population's variances
+    ours_var: float | None  # population variance of our scores
     published_var: float | None
     intervals: Mapping[str, Interval]
 

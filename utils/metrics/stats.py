@@ -52,7 +52,7 @@ class Interval:
     high: float
     se: float | None
     method: str
-    n: int  # items
+    n: int  # number of items
     clusters: int
     undefined: int = 0  # number of groups of clusters without which the statistic has no value
     df: int | None = None  # degrees of freedom of its t and its p-value; None without a t

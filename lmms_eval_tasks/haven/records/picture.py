@@ -18,7 +18,7 @@ from lmms_eval_tasks.report.pages import filled
 
 _GOLDEN = 137.508  # degrees of hue between two sentences, so that neighbours differ in colour
 THUMBNAIL = 112  # longest side in pixels
-_QUALITY = 80  # of a picture as JPEG
+_QUALITY = 80  # JPEG quality of a picture
 
 
 def html(record: Record, images: Mapping[int, str]) -> str:

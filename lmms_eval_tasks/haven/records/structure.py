@@ -26,7 +26,7 @@ from lmms_eval_tasks.utils.media import segmentation
 if TYPE_CHECKING:
     from lmms_eval_tasks.media.indexed_frames import FrameArchive
 
-FRAMES_PER_SHOT = 10  # round(F / 10) shots, halves up: what Table 1 shows
+FRAMES_PER_SHOT = 10  # round(F / 10) shots, halves up, as in Table 1
 SIZE = 512  # longest side in pixels of the pictures that shots and texts are made from
 _WHOLE = 1_000_000  # the largest value of a shot, when values become whole numbers
 _ROUNDING = 1e-6  # tolerance in frames: 14.999999999 counts as 15
@@ -42,8 +42,8 @@ class Structure:
     picks: list[int]  # indices of the sampled frames, below `n_frames`
     importance: list[float]  # importance of each sampled frame, 0 or more
     starts: list[int]  # first sampled frame of each shot
-    keyframes: list[int]  # ascending
-    key_shots: list[int]  # ascending
+    keyframes: list[int]  # keyframes, ascending
+    key_shots: list[int]  # key shots, ascending
 
     @property
     def shots(self) -> list[range]:

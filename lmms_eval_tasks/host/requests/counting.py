@@ -1,14 +1,14 @@
 """The places where media are counted on their way to a model, shared by all classes of a kind.
 
 - `sent`: in the body of a request to an endpoint;
-- `engine`: in the messages that vLLM's `LLM.chat` is given;
+- `engine`: in the messages of vLLM's `LLM.chat`;
 - `processor`: where transformers' processors take pictures, frames and sound, until transformers'
-  `generate`: an engine that calls a processor keeps what it made, and calls it for some alone;
-- `reader`: the frames that decord was asked for, if a class has a processor of its own.
+  `generate`; an engine that calls a processor caches its results, and calls it for some alone;
+- `reader`: the frames that decord returns, if a class has its own processor.
 
-The same frames can arrive as 2,000 or as 4,000 tokens, by the size to which a class brings them.
-So the width and height of pictures and the tokens of a prompt are counted too: at transformers'
-`generate`, and in what was sent. Counting never changes or ends a run.
+The same frames can arrive as 2,000 or as 4,000 tokens, depending on the size to which a class
+scales them. So the width and height of pictures and the tokens of a prompt are counted, too: at
+transformers' `generate`, and in requests. Counting never changes or ends a run.
 """
 
 from __future__ import annotations
@@ -187,9 +187,9 @@ def _sending(_: object, request: object, **__: object) -> Iterable[Event]:
 
 
 def _shortened(body: bytes) -> bytes:
-    """The JSON of a body with the beginnings of its pictures: `_size` needs no more.
+    """Return the JSON of a body with only the beginnings of its pictures, which `_size` reads.
 
-    32 frames are 9 MB for each question; to parse and to hash them costs as much as to send them.
+    32 frames are 9 MB for each question; parsing and hashing them costs as much as sending them.
     """
     kept, begin = [], 0
     while (start := body.find(b'"data:image/', begin)) >= 0:

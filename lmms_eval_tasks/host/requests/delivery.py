@@ -125,7 +125,7 @@ class Watch:
             return self.seen.pop(name, None)
 
     def note(self, events: Iterable[Event]) -> None:
-        """Take in the events of one of the places in counting.py."""
+        """Record the events of one of the places in counting.py."""
         with self._lock:
             for kind, value in events:
                 if kind == "sent":

@@ -57,7 +57,7 @@ class RequestsFailedError(TasksError):
 
 
 class RunFacts(NamedTuple):
-    """Facts of a run's replies beside their texts; filled while it runs."""
+    """Facts about a run's replies that are filled in while it runs."""
 
     lengths: dict[str, Lengths]  # lengths of the replies, by our tasks
     conditions: list[Condition]  # conditions of the model's run

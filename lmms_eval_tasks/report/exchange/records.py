@@ -30,8 +30,9 @@ from lmms_eval_tasks.utils.metrics.aggregate import by_status
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 OURS = "lmms_eval_tasks"  # our section of lmms-eval's results
-UNKNOWN = "unknown"  # the schema's own word
-_AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}  # of panels
+UNKNOWN = "unknown"  # the schema's word for a missing fact
+# Our rules of panels -> Every Eval Ever's words.
+_AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}
 
 Record = JsonObject
 

@@ -61,9 +61,9 @@ LETTER = (
 # Between a noun and its letter: no end of a clause, second noun, verb, denial or other letter.
 _GAP = rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE}|{OTHER})\b|{NOT}|{_LEAST}|{_VERB}|(?-i:\b[A-Z]\b))" r"[^.!?:;=>\n(){}\"]){0,60}?"
 _NOUN = rf"(?<![^\W_])(?<!/){NOUN}(?!\w)"
-# "La corretta è A", "Corretta: A": a verdict that stands for its noun.
+# "La corretta è A", "Corretta: A": a verdict in place of its noun.
 _RIGHT = r"(?:corrett[ao]|giust[ao]|esatt[ao]|correct)(?!\w)"
-# What names a letter.
+# The patterns that name a letter.
 LABEL = _compile(rf"(?:{_NOUN}[\"']?{_GAP}(?: ?\([^()\n]{{1,40}}\))?[\"']? ?(?::|=?-?>|=| - )|(?m:^)(?:(?:la|lo|il|the) )?{_RIGHT} ?:)[ \n]?{FILLER}{LETTER}")
 COPULA = _compile(rf"(?:{_NOUN}(?: (?:that|which|che) (?:is|è) {TRUE})?{_GAP}|(?<!\w)(?:la|lo|il|the) (?:{_RIGHT}|ver[ao](?!\w)) ){IS}[\"']?(?: ?:[ \n]?|[ \n]){FILLER}{LETTER}")
 BOXED = _compile(rf"\\{{1,2}}(?:boxed|fbox) ?\{{ ?{FILLER}{LETTER}")
@@ -84,8 +84,8 @@ CONTRAST = _compile(
 # "B è falsa, quindi A." as the reply's end.
 CONCLUSION = _compile(rf"(?:\b(?:quindi|dunque|perciò|allora|therefore|hence|thus|so),? |[.;!,\n] ?(?:but |ma )?(?:it's|it is|è) ){FILLER}(?=[(\"'\[]*(?-i:[A-Z])){LETTER}(?=[)\]\"'.!]*\Z)")
 STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING, INVERTED, CONTRAST, CONCLUSION)
-# After these a capital in front of more words is taken for a letter too ("Answer: B The man runs");
-# after "I think B ..." it may be the subject of a sentence.
+# After these, a capital before more words counts as a letter, too ("Answer: B The man runs"); after "I think B ..." it
+# may be the subject of a sentence.
 LETTER_EXPECTED = (LABEL, COPULA, BOXED)
 VERDICT = _compile(
     r"(?<!\w)[(\"'\[]?(?-i:(?P<letter>[A-Z]))[)\"'\]]? (?:is|seems|è|e'|sembra|sarebbe|would be) (?:l'|l'unica |(?:the|only|la|il|quella|sola|my|indeed|clearly|definitely|certainly"
@@ -96,15 +96,15 @@ NAMED_BEFORE = _compile(rf"\b{_words('team group player squadra gruppo vitamina?
 WORD_BEFORE = re.compile(r"(\w{1,40}) [(\"'\[]?\Z")
 NAMED_AFTER = _compile(r"(?: |-)?(?:[♭♯#]|(?:flat|sharp|major|minor|maggiore|minore|bemolle|diesis)\b)|\. ?(?-i:[A-Z])\. ?\w")
 NEXT_WORD = re.compile(r"(?:\. ?| )(\w{1,40})")
-# The whole reply: `lead` is what may stand before the letter: "Option", "L'opzione", "La", "It's".
+# The whole reply: `lead` is a word that may stand before the letter: "Option", "L'opzione", "La", "It's".
 WHOLE = _compile(
     r"(?:(?:assistant|assistente|model|bot|ai)(?: ?:[ \n]?|\n))?(?:[-•] )?(?:(?:secondo me|rispondo|solo|only|sicuramente|probabilmente|definitely|probably|(?:most )?likely)(?: ?[:,])? (?=(?-i:[A-Z])))?"
     rf"(?P<lead>(?:it is |it's |è |e' )?(?:the |la |l')?(?:{_words('final correct best')} )?(?P<noun>{NOUN} )?){LETTER}"
 )
 # Both options judged: "A: falso. B: vero."
 JUDGED = _compile(rf"(?:{NOUN} )?[(\"']?(?-i:(?P<letter>[A-Z]))[)\"']? ?(?:[:.=-]+|is|è) ?(?:(?P<right>{_YES})|{_NO})(?!\w)|(?:(?P<first>{_YES})|{_NO}) ?: ?(?-i:(?P<named>[A-Z]))(?!\w)")
-# What follows a letter that is no word of a sentence. After a whole reply's letter a comma is not
-# enough: "E, come si vede, ...".
+# The text behind a letter that is no word of a sentence. After a whole reply's letter a comma is not enough: "E, come
+# si vede, ...".
 END = _compile(rf"[ \"'>]*(?:\Z|[\n,:;!?<|()\]}}\"]|\.(?!\.)|- |-\Z)|{REASON}")
 END_OF_WHOLE = _compile(rf"[ \"'>]*(?:\Z|[\n:!?<|)\]}}\"]|\.(?!\.)|- |-\Z|,(?:\Z|\n))|{REASON}")
 PLAIN_LETTERS = "BCDFGHJKLMNPQRSTUVWXYZ"  # A, E, I, O are words in one of the languages
@@ -113,7 +113,7 @@ CLAUSE_END = _compile(r"[.!?;:,\n()]| - |\b" + _words("so and but therefore thus
 DENIED_BEFORE = _compile(
     rf"{NOT}|\b(?:{FALSE}|{OTHER})(?: (?:that|che)(?: [\w']{{1,20}}){{0,2}})? ?\Z|\b(?:{FALSE}|{OTHER})(?: \w{{1,20}}){{0,2}} (?:is|è|e') ?\Z|\b{_words('if se whether suppose assuming unless qualora')}\b|{_LEAST}"
     r"|\b(?:opposite of|contrario d)"
-    # What somebody else says: "the user thinks", "qualcuno potrebbe dire".
+    # A statement of another person: "the user thinks", "qualcuno potrebbe dire".
     r"|\b(?:you|some(?:one|body|body else)?|someone else|others|people|many|the user) (?:might|may|could|would|thinks?|says?|believes?|claims?)\b"
     r"|\b(?:qualcuno|alcuni|altri|l'utente|si) (?:potrebbe|potrebbero|direbbe|direbbero|pensa|pensano|dice|dicono)\b"
 )
@@ -127,8 +127,7 @@ DENIED_AFTER = _compile(
     rf"|[)\]]? ?(?:[.:,(-] ?)?(?:(?:(?:this|that|it|quest[ao])(?: {NOUN})?(?: is|'s| è)?|è|is|{NOUN}) )?(?:(?:(?:is|è) )?{FALSE}|(?:is not|isn't|not|non è|non) (?:the |la |l'|quella )?{TRUE}|no)"
     rf"(?= ?(?:[.!,;:)\n]|\Z)|{REASON})"
 )
-# A sentence that says of the option before it that the video does not have it: "This is not what
-# the video shows", "non si vede".
+# A sentence that denies the option before it: "This is not what the video shows", "non si vede".
 UNSHOWN = _compile(
     rf"[)\]]? ?(?:[.:,-] ?)?(?:(?:this|that|it|the (?:video|clip|{NOUN})|quest[ao]|(?:il|nel) (?:video|filmato)|l'{NOUN}|la {NOUN})(?: {NOUN})? ?)?"
     r"(?:(?:does|is|was|did) not|doesn't|isn't|wasn't|didn't|non)\b [^.!?:;,\n]{0,30}?\b(?:not what|"
@@ -146,7 +145,7 @@ PAIR = _compile(
     rf"[)\]}}\"'.:]*(?:(?: ?,? ?\(?\b(?:or|oppure|o|che|nor|né|and/or|e/o|vs) | ?[/|] ?){_SECOND_LEAD}(?P<either>(?-i:[B-DF-HJ-NP-Z]){_SECOND_TAIL}|[A-Z]{_SECOND_TAIL}{_PAIR_END})"
     rf"|(?: ?,? ?\(?\b(?:and|ed?) | ?[,&+;] ?| - |-){_SECOND_LEAD}(?P<also>[A-Z]){_SECOND_TAIL}{_PAIR_END}|[ \n](?:[-•] )?\(?(?P<next>(?-i:[A-Z])){_SECOND_TAIL}{_PAIR_END})"
 )
-# The same seen from the second letter: "A or B is correct", "A is true and B is true".
+# The same from the second letter's side: "A or B is correct", "A is true and B is true".
 PAIR_BEFORE = _compile(rf"(?<!\w)(?-i:(?P<letter>[A-Z]))[)\]}}\"']*(?: (?:is|è) (?:the |la )?{TRUE},?)? ?(?:/|&|\b(?:or|and|o|e|ed|oppure|nor|né)\b) ?" r"(?:l'|(?:la|the|option|opzione|statement|affermazione) ){0,3}[(\"'\[]*\Z")
 EITHER_BEFORE = _compile(r"(?<!\w)(?-i:(?P<letter>[A-Z]))[)\]}\"']*(?:,? (?:or|o|oppure) |/ ?)\Z")
 CORRECTION = _compile(

@@ -72,7 +72,8 @@ def maia_doc_to_text(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None
     return _fill(QUESTION_PROMPT, question=doc["question"])
 
 
-# --- Data: the table `mc` has a row for each pair, `gen` one for each question. Which statement of a pair comes first is released with it.
+# --- Data: the table `mc` has a row for each pair, `gen` one for each question. The release fixes which statement of a
+# pair comes first.
 
 
 def maia_process_pairs(rows: datasets.Dataset) -> datasets.Dataset:
@@ -104,7 +105,7 @@ def _named(row: Mapping[str, Any]) -> Record:
 # --- What a model sees (paper, 4.3, 4.4): 32 uniform frames as a clip, the first frame, or a black picture of its size.
 
 FRAMES = 32
-LONGEST_SIDE = 900  # of a picture, in pixels, as in the authors' code
+LONGEST_SIDE = 900  # longest side of a picture in pixels, as in the authors' code
 _MATRICES = (1, 4, 7, 9)  # of ITU-T H.273; all others are read as BT.601
 
 
@@ -195,7 +196,7 @@ def _write_clip(video: str, out: str) -> None:
         file.mux(packets)
 
 
-# --- Replies. What the request to a model fails at is left out and counted; a reply without a letter is wrong.
+# --- Replies. An item whose request to the model failed is left out and counted; a reply without a letter is wrong.
 
 _REQUEST_FAILED = re.compile(
     r"\s*(?:\[LMMS_EVAL_[A-Z_]+|\[SAFETY_BLOCKED:|\[GENERATION_FAILED\]|\[ERROR\] |Error: can only concatenate str \(not \"NoneType\"\) to str\s*$|Video [^\n]{1,1000} (?:can not load|generate failed), check the source\s*$)"
@@ -207,7 +208,7 @@ _CHANNEL = re.compile(r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|co
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
 _UNSEEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]|<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
 
-# Where another turn begins; what follows is nobody's answer.
+# The beginning of another turn; the text behind it is no answer.
 _TURN = re.compile(r"<[|｜](?:im_(?:end|start)|eo[tm](?:_id)?|end|start|return|end_?of_?(?:text|turn)|endof\w+|user|assistant)[|｜]>|</s>|<(?:eos|end_of_turn|start_of_turn)>|\[/?INST\]")
 
 
@@ -224,7 +225,7 @@ def answer_of(reply: str) -> tuple[str, str]:
     for tag in _REASONING.finditer(reply):
         name = next(group for group in tag.groups() if group).lower()
         kind, closes = _SAME.get(name, name), "/" in tag.group()
-        if opened is None and closes:  # what the chat template opened in the prompt
+        if opened is None and closes:  # the chat template opened it in the prompt
             kept, start = [], tag.end()
         elif opened is None:
             kept.append(reply[start : tag.start()])
@@ -373,7 +374,8 @@ def maia_aggregate_half(results: Sequence[Record]) -> float:
 
 def maia_aggregate_both(metrics: Sequence[float], sizes: Sequence[int], weight_by_size: bool = False) -> float:
     """Aggregate Accuracy (paper, 6): share of the questions of both tasks with a right pool and a right answer."""
-    halves = [half.outcomes for half in metrics if hasattr(half, "outcomes")]  # the class is another one in each file that names this module
+    # Each file that names this module has its own copy of the class.
+    halves = [half.outcomes for half in metrics if hasattr(half, "outcomes")]
     if len(halves) != 2:
         return float("nan")
     return _mean(halves[0][name] and halves[1][name] for name in halves[0].keys() & halves[1].keys())

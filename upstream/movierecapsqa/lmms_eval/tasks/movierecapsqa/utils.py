@@ -23,7 +23,8 @@ Document = Mapping[str, Any]
 TaskKwargs = Optional[Mapping[str, Any]]
 Record = dict[str, Any]
 
-# --- Prompts: the wording is ours. The authors' prompt of the models under test is not released; of the judge's the six levels are theirs, by their sense.
+# --- Prompts: the wording is ours. The authors did not release the prompt of the tested models. The six levels of the
+# judge follow theirs in meaning.
 
 DIALOGUE = """Dialogue of the part of the movie that the question is about, subtitle by subtitle:
 {lines}"""
@@ -152,7 +153,7 @@ LABELS = {
     "relevance": ("relevant", "partially_relevant", "irrelevant"),
     "coherence": ("consistent", "redundant", "contradictory"),
 }
-HIGHEST = 5  # of a score; the lowest is 0
+HIGHEST = 5  # highest score; the lowest is 0
 
 
 def _fill(template: str, **values: str) -> str:
@@ -167,7 +168,8 @@ def movierecapsqa_doc_to_text(doc: Document, lmms_eval_specific_kwargs: TaskKwar
     return _fill(PROMPTS[condition], dialogue=dialogue, question=doc["question"])
 
 
-# --- Data: the four tables, put together to one doc per question. A segment's dialogue is cut out of the user's subtitles by its times in the movie.
+# --- Data: the four tables, joined to one doc per question. A segment's dialogue is cut out of the user's subtitles by
+# its times in the movie.
 
 DATASET = "sshaar/movierecapsqa"
 
@@ -256,7 +258,7 @@ def _said(path: Optional[str], start: float, end: float) -> str:
     return "\n".join(text for _, _, text in sorted(lines, key=lambda line: line[:2]))
 
 
-# --- What a model sees: the segment of the recap video, muted, since the narrator tells the answers.
+# --- The model's input: the segment of the recap video, muted, since the narrator gives the answers away.
 
 
 def movierecapsqa_doc_to_visual(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None) -> list[str]:
@@ -317,8 +319,9 @@ def _write_clip(video: str, start: float, end: float, out: str) -> None:
         file.mux(packets)
 
 
-# --- Scoring: an empty answer is in no mean, as in the published scores. One that was cut off or claims nothing is worth 0. What the judge or the
-# request to a model fails at is left out and counted. A refusal is judged like any other answer.
+# --- Scoring: an empty answer counts in no mean, as in the published scores. A cut-off answer and an answer without
+# claims are worth 0. An answer whose request to the judge or to the model failed is left out and counted. A refusal is
+# judged like any other answer.
 
 FAILED = ("request_failed", "judge_failed")
 
@@ -335,7 +338,7 @@ _CHANNEL = re.compile(r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|co
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
 _UNSEEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]|<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
 
-# Where another turn begins; what follows is nobody's answer.
+# The beginning of another turn; the text behind it is no answer.
 _TURN = re.compile(r"<[|｜](?:im_(?:end|start)|eo[tm](?:_id)?|end|start|return|end_?of_?(?:text|turn)|endof\w+|user|assistant)[|｜]>|</s>|<(?:eos|end_of_turn|start_of_turn)>|\[/?INST\]")
 
 
@@ -374,7 +377,8 @@ def movierecapsqa_process_results(doc: Document, results: Sequence[str]) -> dict
     return made
 
 
-# --- The judge, without a reference (paper, 4.2): one request takes the answer apart into claims, then one for each dimension labels and scores them.
+# --- The judge, without a reference (paper, 4.2): one request splits the answer into claims, then one request for each
+# dimension labels and scores them.
 
 _JUDGE_LOCK = threading.Lock()
 # A token of a chat template inside an answer would end the judge's turn.
