@@ -193,8 +193,9 @@ def _resized(rgb: Any) -> Any:
 
 
 def peak(paths: list[Path], picks: int) -> tuple[float, float]:
-    """Return the peak in MiB of a new process with all tasks of these videos, and of its
-    children.
+    """Return the peak in MiB of a new process with all tasks of these videos.
+
+    And its children's.
     """
     given = json.dumps([str(path) for path in paths])
     command = [sys.executable, __file__, "--memory", given, "--picks", str(picks)]

@@ -1,5 +1,4 @@
-"""The overhead of our tasks in lmms-eval: 19,200 pairs with its `dummy` model, ours and a plain
-task.
+"""The overhead of our tasks in lmms-eval: 19,200 pairs with its `dummy` model.
 
 The plain task has 20 lines. Both have the same docs and texts of one made-up release (100 videos,
 links to one clip). They run in turn, each in its own process. The output has seconds and bytes of

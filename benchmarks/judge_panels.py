@@ -97,9 +97,7 @@ def study(
 
 
 def by_hand(world: World, judge: str, drawn: Drawn) -> float | None:
-    """Return the judge's kappa in closed form for each candidate's drawn reference, then their
-    mean.
-    """
+    """Return the judge's kappa in closed form, the mean over the candidates' references."""
     found = []
     for candidate in sorted({item.candidate for item in drawn.reference}):
         own = [r for item, r in drawn.reference.items() if item.candidate == candidate]
@@ -111,9 +109,7 @@ def by_hand(world: World, judge: str, drawn: Drawn) -> float | None:
 def final_ratings(
     drawn: Drawn, shown: Mapping[AnswerKey, Sequence[str]], weight: float
 ) -> dict[AnswerKey, int]:
-    """Return the final judge's rating of each answer, given the judges that it sees for the
-    answer.
-    """
+    """Return the final judge's rating of each answer, given the judges that it sees."""
     return {
         item: simulation.swayed(
             own, [drawn.ratings[judge][item] for judge in shown.get(item, ())], weight

@@ -63,9 +63,7 @@ def readers() -> dict[str, Reader]:
 def compare(
     source: Path, reader: Reader, n: int, chunks: int
 ) -> tuple[float, float, float, ClipFile]:
-    """Return seconds for N questions on the source and on the clip, those of making it, and the
-    clip.
-    """
+    """Return seconds on the source and on the clip, those of making the clip, and the clip."""
     recipe = MediaSpec("uniform", FRAMES)
     on_source = on_clip = 0.0
     with (

@@ -151,9 +151,7 @@ _USE = """async () => {
 
 
 def look(page: Path) -> None:
-    """Print a reader's waiting time for the table, for filters and for an item, and of
-    scrolling.
-    """
+    """Print a reader's waiting times: for the table, filters, an item, and scrolling."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("no Chromium on this machine: not opened")

@@ -33,9 +33,7 @@ def mapped(to: Mapping[int, int]) -> Channel:
 
 
 def shifted(steps: int) -> Channel:
-    """Return the channel that moves ratings so many steps up, or down if negative, within the
-    scale.
-    """
+    """Return the channel that moves ratings so many steps up (or down), within the scale."""
     return mapped({rating: min(max(rating + steps, SCALE[0]), SCALE[-1]) for rating in SCALE})
 
 

@@ -101,9 +101,7 @@ class PrintedCell(NamedTuple):
 
     @property
     def range(self) -> tuple[float, float]:
-        """The range of values that are printed as this figure: half a unit of the last digit each
-        way.
-        """
+        """The values that are printed as this figure: half a unit of the last digit each way."""
         figure = self.figure or Decimal(0)
         half = Decimal(5).scaleb(int(figure.as_tuple().exponent) - 1)
         return float(figure - half) * self.scale, float(figure + half) * self.scale
@@ -111,8 +109,7 @@ class PrintedCell(NamedTuple):
 
 @functools.cache
 def stored(benchmark: str) -> Mapping[str, Json]:
-    """Return the file of a benchmark's paper, with tables and facts that tests compare with the
-    paper.
+    """Return the file of a benchmark's paper: its tables, and facts that tests check.
 
     The file is `leaderboard.json` in the benchmark's package, or NAME.json in this folder. Without
     a file, the mapping is empty.
@@ -138,9 +135,7 @@ def tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
 
 
 def heading(column: Mapping[str, Json]) -> str:
-    """Return the heading of a stored column in our tables: its `heading`, or its title on two
-    lines.
-    """
+    """Return a stored column's heading in our tables: `heading`, or the title on two lines."""
     return str(column.get("heading") or column["title"].replace(" ", "\n", 1))
 
 

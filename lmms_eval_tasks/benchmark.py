@@ -87,9 +87,7 @@ class Scored(Outcome):
 
 
 def select_fields(doc: T, kind: type[T]) -> T:
-    """Return the doc's fields that the TypedDict `kind` declares, in its order, for
-    `log_fields`.
-    """
+    """Return the doc's fields that the TypedDict `kind` declares, in its order."""
     return cast(T, {name: doc[name] for name in kind.__annotations__ if name in doc})
 
 
@@ -551,8 +549,7 @@ class Benchmark:
         return {"data": about, "left_out": left_out}, conditions
 
     def board(self) -> Mapping[str, Any]:
-        """Return the layouts of the tables and the paper's figures (form:
-        leaderboards/__init__.py).
+        """Return the layouts of the tables and the paper's figures (leaderboards/__init__.py).
 
         Default: the package's leaderboard.json. Without layouts, there is one table with a column
         for each metric.
@@ -628,9 +625,7 @@ def split(metric: Metric[S], by: str, values: Iterable[str], prefix: str = "") -
 
 
 def accuracies(name: str) -> list[Metric[GradedItem]]:
-    """Return the share of right items in its three forms: plain, `_valid` and `_failed`
-    (aggregate.py).
-    """
+    """Return the share of right items in three forms: plain, `_valid`, `_failed` (aggregate.py)."""
     return [
         Metric(
             name,
@@ -663,8 +658,7 @@ def rating_metrics(
     rated: Callable[[Sequence[S]], Sequence[DimensionRating]],
     asked: Callable[[Sequence[S]], Sized] | None = None,
 ) -> list[Metric[S]]:
-    """Return three metrics of a judge's ratings: mean of the valid ones, count of failures,
-    coverage.
+    """Return metrics of a judge's ratings: mean of the valid ones, count of failures, coverage.
 
     Args:
         name: first part of the metrics' names.
@@ -690,8 +684,7 @@ def rating_metrics(
 def refusals(
     count: str, headline: Mapping[str, Callable[[Sequence[S]], float | None]]
 ) -> list[Metric[S]]:
-    """Return the number of judged answers that read like refusals, and metrics that count them
-    wrong.
+    """Return a count of judged answers that read like refusals, and metrics with them wrong.
 
     Args:
         count: name of the metric that counts these answers.

@@ -94,9 +94,7 @@ class Context:
             return cast("T | None", before)
 
     def go_by(self, plan: ClassPlan) -> None:
-        """Set the plan for the model's class, and the model's interface and arguments by this
-        plan.
-        """
+        """Set the plan for the model's class, with the interface and the arguments of the plan."""
         if self.model is not None:
             arguments = {**self.model.arguments, **plan.arguments}
             self.model, self.plan = RunModel(self.model.name, plan.interface, arguments), plan
@@ -109,9 +107,7 @@ class Context:
         self._own.clear()
 
     def forked(self) -> None:
-        """Discard locks and clients in the child process of a fork: the parent's threads hold
-        them.
-        """
+        """Discard locks and clients after a fork: the parent's threads hold them."""
         self._lock = threading.RLock()
         self._own.clear()
 

@@ -74,8 +74,7 @@ def load(
     override_dir: Path | None = None,
     optional: Mapping[str, Collection[str]] | None = None,
 ) -> Prompt:
-    """Read and check `<name>.yml` of a benchmark: the user's file if there is one, else the
-    packaged.
+    """Read and check `<name>.yml` of a benchmark: the user's file if it exists, else ours.
 
     Args:
         benchmark: the benchmark's name, which is also the subfolder of the user's folder.
@@ -123,8 +122,7 @@ class _Made(dict[Any, Any]):
 
 
 def once(make: Made) -> Made:
-    """Return a function that calls `make` once in a run for the same arguments, and keeps the
-    value.
+    """Return a function that calls `make` once in a run for the same arguments.
 
     All items of a run share what is computed from prompts.
     """

@@ -111,9 +111,7 @@ def no_folder(name: str) -> str:
 
 
 def package(name: str) -> str:
-    """Return the name of the package of a benchmark, or of another part of ours, such as
-    `judges`.
-    """
+    """Return the name of a benchmark's package, or of a part of ours, such as `judges`."""
     if name not in ENTRIES:
         return f"{_OURS}.{name}"
     module = ENTRIES[name].module

@@ -122,8 +122,7 @@ def _count(items: str) -> int | None:
 def _known_answers(
     whose: Benchmark, source: Path | None, *, whole: bool
 ) -> tuple[KnownAnswers, str]:
-    """Return the answers of `--from`, of the user's data, or else of the packaged sample, and a
-    title.
+    """Return the answers of `--from`, of the user's data, or of the sample, and a title.
 
     Raises:
         DataError: `--from` has no such answers, or the data cannot be read.
@@ -203,9 +202,7 @@ def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
 
 
 def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
-    """Return a table of the judge's verdicts: a row for each kind and known verdict, with
-    counts.
-    """
+    """Return a table of the numbers of judge's verdicts, a row for each known verdict."""
     from lmms_eval_tasks.tables.paper_tables import by_row
 
     is_label, several = len(check["scale"]) == 2, len(check["verdicts"]) > 1

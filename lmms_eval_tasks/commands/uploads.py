@@ -225,9 +225,7 @@ class _Chat:
 
 
 class _Simple:
-    """The size of a request of the simple class `openai`, or `litellm` based on it, by its
-    methods.
-    """
+    """The size of a request of the simple class `openai`, or of `litellm`, which is based on it."""
 
     def __init__(self, model: context.RunModel) -> None:
         self._class: Any = model_class.built(model)

@@ -233,8 +233,7 @@ AUTHORS_SEED = 42
 
 
 def drawn(kind: str, n: int, given: HavenRow, seed: int = 0) -> list[int]:
-    """Return some of the numbers 1 to n, drawn and ordered as the authors' code does it for `seed`
-    0.
+    """Return some of the numbers 1 to n, drawn like the authors' code does it for `seed` 0.
 
     Each video has its own random generator. For orders, its seed is 42 plus the first 32 bits of
     the MD5 of the video's key; sources that share a key so share the draw. For other kinds, the

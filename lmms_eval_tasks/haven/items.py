@@ -39,9 +39,7 @@ class HavenVideo(TypedDict):
 
 
 class HavenRow(TypedDict):
-    """The row of a video from which docs are made, with everything that the release says about
-    it.
-    """
+    """The row of a video, with everything in the release about it; docs are made from rows."""
 
     id: ReadOnly[str]
     source: ReadOnly[str]

@@ -166,8 +166,7 @@ def current() -> HavenOptions:
 
 
 def parse(text: str) -> HavenOptions:
-    """Return options from `NAME=VALUE,...`, with sources and ids joined by `+`:
-    `sources=tvsum+summe`.
+    """Return options from `NAME=VALUE,...`; sources and ids are joined by `+`: `sources=ovp+summe`.
 
     Raises:
         TasksError: an option is unknown, given twice, or outside its range.

@@ -106,8 +106,7 @@ class Story(_Told):
         return list(zip(firsts, [*lasts, self.n_frames - 1], strict=True))
 
     def shown(self, frame: int) -> tuple[int, int]:
-        """Return the shot that a frame of the video shows, and the sampled frame whose level it
-        has.
+        """Return the shot that a frame of the video shows, and the sampled frame for its level.
 
         That is the last sampled frame of the shot up to this frame, or the shot's first sampled
         frame if there is none.
@@ -179,9 +178,7 @@ def document(story: Story) -> list[str]:
 
 
 def summary(scenes: Sequence[Scene]) -> list[str]:
-    """Return the four sentences of a summary, for the scenes of the key shots in order, at least
-    one.
-    """
+    """Return the four sentences of a summary, given the scenes of the key shots in order."""
     first, last = scenes[0], scenes[-1]
     return [
         f"The highlights open with {first}.",

@@ -23,8 +23,7 @@ _MARK = "_lmms_eval_tasks"
 
 
 def task_folders() -> list[str]:
-    """Return the folders with task files: this package's, and one for each package with a
-    benchmark.
+    """Return the folders with task files: ours, and one for each package with a benchmark.
 
     This is the entry point for versions of lmms-eval that find tasks by the group `lmms_eval.tasks`
     (upstream/entry_point).
@@ -59,9 +58,7 @@ def _by_entry_point(module: ModuleType) -> bool:
 
 
 def _include(manager: type) -> None:
-    """Make a task manager's class read our folder, after the folders in the user's
-    `include_path`.
-    """
+    """Make a task manager's class read our folder, after those of the user's `include_path`."""
     for name in ("__init__", "initialize_tasks"):
         original: Function | None = getattr(manager, name, None)
         if original and "include_path" in inspect.signature(original).parameters:
@@ -178,9 +175,7 @@ def check_names(names: Sequence[str], include_path: object = None) -> None:
 
 
 def _whose(others: Mapping[str, str], ours_first: bool) -> str:
-    """Return the line for the user: which of two tasks of one name runs, and how to run the
-    other.
-    """
+    """Return the line about two tasks of one name: which one runs, and how to run the other."""
     names, those = ", ".join(others), ", ".join(dict.fromkeys(others.values()))
     if ours_first:
         return f"{names}: ours run, since include_path names our folder, and not {those}"

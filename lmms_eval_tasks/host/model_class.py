@@ -45,8 +45,7 @@ def named(run: Mapping[str, Json]) -> context.RunModel | None:
 
 
 def interface_of(model: str, force_simple: bool = False) -> context.Interface:
-    """Return the interface of the class that lmms-eval takes: chat if the model has it, else
-    simple.
+    """Return the interface of lmms-eval's class: chat if the model has it, else simple.
 
     Args:
         model: a model name of lmms-eval.
@@ -245,8 +244,7 @@ def built(model: context.RunModel) -> type:
 
 
 def _device_map(found: type, model: context.RunModel) -> dict[str, str]:
-    """Return an argument for a class whose default `device_map` is "", which transformers 5
-    refuses.
+    """Return an argument for a class whose default `device_map` is "", an error in transformers 5.
 
     {} for other classes. {} also in runs of several processes, in which the classes name the device
     of each process.

@@ -154,8 +154,7 @@ def _missing(fatal: bool) -> list[str]:
 
 
 def check_filelock() -> None:
-    """Stop if lmms-eval cannot share this filelock's locks, which would fail only at the model's
-    build.
+    """Stop if lmms-eval cannot share this filelock's locks; the model's build would fail.
 
     Raises:
         TasksError: lmms-eval imports a private module that this filelock does not have.
@@ -192,9 +191,7 @@ def _lacking(place: HostFeature) -> str:
 
 
 def _found(place: HostFeature) -> tuple[Any, str | None]:
-    """Return the object of a part, and its source code if it is known and a text is looked up in
-    it.
-    """
+    """Return the object of a part, and its source code if a text is looked up in it."""
     if not place.name:
         spec = importlib.util.find_spec(place.module)
         if spec is None or spec.origin is None:

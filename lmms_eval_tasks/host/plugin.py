@@ -234,8 +234,7 @@ def _evaluation() -> ModuleType:
 
 
 def commanded(module: ModuleType) -> Function:
-    """Return lmms-eval's `cli_evaluate`, wrapped: it goes on after a run of ours that cannot be
-    made.
+    """Return lmms-eval's `cli_evaluate`, wrapped: it goes on after a run that cannot be made.
 
     lmms-eval's function prints a traceback and exits with 0.
     """
@@ -263,9 +262,7 @@ def commanded(module: ModuleType) -> Function:
 
 
 def _told(evaluate: Function, wrong: list[str]) -> Function:
-    """Return `cli_evaluate_single`, wrapped: it prints a TasksError as a line and adds it to
-    `wrong`.
-    """
+    """Return `cli_evaluate_single`, wrapped: it prints a TasksError and adds it to `wrong`."""
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(*args: object, **kwargs: object) -> object:

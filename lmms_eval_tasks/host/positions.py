@@ -117,9 +117,7 @@ def _probed(
     vision: PretrainedConfig,
     layout: Callable[[int], list[int]],
 ) -> tuple[Tensor, Tensor]:
-    """Return the positions of the probe's tokens (axes x tokens), and a mask of the video's
-    tokens.
-    """
+    """Return the positions of the probe's tokens (axes x tokens), and a mask of the video's."""
     import torch
 
     merge = vision.spatial_merge_size
@@ -200,8 +198,7 @@ def models_of(lm: ModelInstance) -> Sequence[Positioned]:
 
 
 def behind_videos(positions_of: _Positions) -> _Positions:
-    """Return `get_rope_index` with the right rule: the text starts at a video's largest position +
-    1.
+    """Return `get_rope_index` by the right rule: text starts at a video's largest position + 1.
 
     If the installed function follows the rule, the result is the same, bit for bit.
     """

@@ -1,6 +1,4 @@
-"""The judge's criterion for MAIA: an open answer agrees with a reference or not (paper, 4.2,
-B.2).
-"""
+"""The judge's criterion for MAIA: an open answer agrees with a reference (paper, 4.2, B.2)."""
 
 from __future__ import annotations
 

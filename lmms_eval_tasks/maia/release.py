@@ -135,9 +135,7 @@ class MaiaRelease(Release):
         return {"videos": len(self.videos), "questions": number, "pools": number, "pairs": pairs}
 
     def path_of(self, video: str) -> Path:
-        """Return the path of a video's file, which may be missing: for "video5" videos/5.* or
-        similar.
-        """
+        """Return the path of a video's file, which may be missing: videos/5.* for "video5"."""
         names = (video.removeprefix("video"), video, video.capitalize())
         folders = [self.folder / "videos", self.folder / "Videos"]
         found = [released_files.video_path(folders, name) for name in names]

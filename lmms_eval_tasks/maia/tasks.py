@@ -153,9 +153,7 @@ def media_of(doc: MaiaDoc) -> clip_specs.ClipFile:
 
 
 def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.MediaSpec]:
-    """Return the path of the doc's video, and the specification of its clip or picture (4.3,
-    4.4).
-    """
+    """Return the path of the doc's video, and the specification of its clip (4.3, 4.4)."""
     setting, still = doc["setting"], data.still()
     # The first frame, whose size a black picture has too.
     if setting == "1frame" or (setting == "black" and not still):
@@ -346,9 +344,7 @@ class Maia(Benchmark):
         return [judging.criterion()]
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
-        """Return the statements of every question as answers: true ones are right, false ones
-        wrong.
-        """
+        """Return the statements of every question as answers: true ones are right, others wrong."""
         release = files.read(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
         kept = {doc["id"]: task.log_fields(doc) for doc in data.questions(loaded, "32frames")}

@@ -28,9 +28,7 @@ class _Question(TypedDict):
 
 
 class ChoiceQuestion(_Question):
-    """A question with its options, or one rotation of it: the fields that docs and the log
-    share.
-    """
+    """A question with its options, or a rotation of it: the fields that docs and log share."""
 
     options: ReadOnly[Sequence[str]]  # eight, A to H
     rotation: NotRequired[ReadOnly[int]]  # 0 to 7, the places by which the options are moved up

@@ -133,9 +133,7 @@ class MaverixRelease(Release):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of videos, of questions, of times they are asked (PAPER_COUNTS), and of invalid
-        items.
-        """
+        """Numbers of videos, of questions, of times they are asked, and of invalid items."""
         return {
             "videos": len(self.videos),
             "questions": len(self.items),
@@ -180,9 +178,7 @@ class MaverixRelease(Release):
         return self.place.parent / f"{FOLDERS[name][form]}{full}"
 
     def path_of(self, video: str, length: str = "localized") -> Path:
-        """Return the path of a video, which may be missing: videos/NAME with its or a known
-        ending.
-        """
+        """Return the path of a video, which may be missing: videos/NAME with a known ending."""
         return released_files.video_path(
             [self.folder("videos", length, form) for form in (0, 1)], video
         )

@@ -30,9 +30,7 @@ class ModelNumbers(NamedTuple):
         return number(row.values.get(metric)) if row else None
 
     def doubts(self, mode: str) -> str:
-        """Return the mark of a mode: "^" if its sound did not arrive, "?" if that is unknown, else
-        "".
-        """
+        """Return the mark of a mode: "^" for missing sound, "?" for unknown sound, else ""."""
         silent = mode in metrics.left_out(self.sound)
         return "^" if silent else "?" if self.sound.get(mode) == "unknown" else ""
 
@@ -68,9 +66,7 @@ class ModelNumbers(NamedTuple):
 
 
 def rows(given: Sequence[TableRow]) -> Iterator[TableRow]:
-    """Yield the rows with their marks, and one more, `maverix_..._by_mode`, per model and
-    length.
-    """
+    """Yield the rows with their marks, and a row `maverix_..._by_mode` per model and length."""
     asked = [(TASKS[row.task], row) for row in given if row.task in TASKS]
     for model in dict.fromkeys(row.model for _, row in asked):
         own = [(task, row) for task, row in asked if row.model == model]

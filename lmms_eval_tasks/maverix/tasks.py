@@ -112,9 +112,7 @@ def _shown(doc: MaverixDoc) -> list[Part]:
 
 
 def _text(doc: MaverixDoc, part: str, more: Mapping[str, str]) -> Part:
-    """Return the text: subtitles or that there are none, instruction, question, cue (paper,
-    C.1).
-    """
+    """Return the text part: subtitles, instruction, question and closing cue (paper, C.1)."""
     parts = task_prompts().text
     cues = data.cues(doc) if MODES[doc["mode"]].subtitles else []
     shown = {"cues": subtitles.render(cues), "texts": "\n".join(cue.text for cue in cues)}
@@ -170,9 +168,7 @@ def handed(doc: MaverixDoc) -> MaverixHanded:
 
 
 def _media(doc: MaverixDoc) -> dict[str, object] | None:
-    """Return the media in the prompt; None if a file has disappeared, since the answer still
-    counts.
-    """
+    """Return the media in the prompt; None if a file has disappeared, without an error."""
     mode = MODES[doc["mode"]]
     try:
         shown = {"subtitles": mode.subtitles and bool(data.cues(doc))}
@@ -242,9 +238,7 @@ def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
 
 
 def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, Scoring[dict[str, object]]]]:
-    """Yield one rating of the answers to both wordings of a question, with the first wording's
-    id.
-    """
+    """Yield the rating of both answers to each question, with the first wording's id."""
     for first, second in metrics.pairs(items):
         yield first["id"], _consistent(first, second)
 
@@ -275,9 +269,7 @@ def _rating(done: Judged) -> DimensionRating:
 
 
 def _words(reply: str) -> int:
-    """Return the number of words of a reply without its reasoning, which is no part of the
-    answer.
-    """
+    """Return the number of words of a reply without its reasoning."""
     return len(reasoning.strip_reasoning(reply)[0].split())
 
 
@@ -390,8 +382,7 @@ class Maverix(Benchmark):
         return list(judging.criteria().values())
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
-        """Return each reference, worth 5 in all four ratings, and a wrong option, worth 0 in
-        correctness.
+        """Return each reference, worth 5 in all ratings, and a wrong option with correctness 0.
 
         The right ratings of a wrong answer in the other dimensions are unknown.
         """
@@ -454,8 +445,7 @@ def _sound(names: Sequence[str]) -> dict[str, str]:
 
 
 def _heard(task: str) -> tuple[str, str | None]:
-    """Return the state of a task's sound in the running model, and the reason if it does not
-    arrive.
+    """Return the state of a task's sound in the running model, and why it does not arrive.
 
     The reason is None if the sound arrives.
     """

@@ -52,9 +52,7 @@ class MediaSpec:
 
     @property
     def name(self) -> str:
-        """The name of the specification: `uniform-32`, `black-32`, `first_frame`,
-        `first_frame-still`.
-        """
+        """The name of the specification, such as `uniform-32` or `first_frame-still`."""
         if self.kind == "first_frame":
             return f"first_frame{'-still' * self.still}"
         return f"{self.kind}-{self.n_frames}"

@@ -101,8 +101,7 @@ class CheckedSource:
         return line if usable else f"{line}. {source.cure}"
 
     def complaints(self, records: str) -> list[str]:
-        """Return one message about missing files and one about unfit records, unless the user
-        allows them.
+        """Return a message about missing files and one about unfit records, unless allowed.
 
         Args:
             records: title and plural noun of the records, such as "MAVERIX items".

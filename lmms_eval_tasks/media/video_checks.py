@@ -121,8 +121,7 @@ def check_ends(source: str | Path) -> None:
 
 @functools.lru_cache(maxsize=65536)
 def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
-    """Return facts about a state of a file (bytes, nanoseconds), or the reason why it is
-    unreadable.
+    """Return facts about a file in this state (bytes, nanoseconds), or why it is unreadable.
 
     The result is cached in this process. Later processes check bad files again, which may be
     readable then.

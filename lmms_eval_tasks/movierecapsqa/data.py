@@ -115,9 +115,7 @@ def options() -> JudgeOptions:
 
 
 def sources(release: MovieRelease, names: Sequence[str]) -> list[Source]:
-    """Return the visual sources of tasks that show a picture, and the subtitles
-    (Benchmark.sources).
-    """
+    """Return the visual sources of tasks that show a picture, and the subtitles."""
     shown = [name for name in names if shows(name)]
     by_source = {one: [name for name in shown if TASKS[name][0] == one] for one in SOURCES}
     of_videos = [_source(release, one, own) for one, own in by_source.items() if own]
@@ -168,9 +166,7 @@ def complaints(release: MovieRelease, names: Sequence[str]) -> list[str]:  # noq
 
 
 def without_own(release: MovieRelease, chosen: JudgeOptions) -> list[str]:
-    """Return the complaint about questions without facts of their own, which `facts=aligned`
-    needs.
-    """
+    """Return the complaint about questions without own facts, which `facts=aligned` needs."""
     lacking = [s.question_id(q) for s, q in release.questions() if q.aligned is None]
     if chosen.facts == ALL or not lacking:
         return []

@@ -108,9 +108,7 @@ LANGUAGE = "en"  # language of the release; sets bert-score's default encoder (r
 
 
 def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> ModelScores:
-    """Return exponentiated BARTScore, the geometric mean of token probabilities, by the user's
-    model.
-    """
+    """Return exponentiated BARTScore by the user's model: the geometric mean of probabilities."""
     if (model := settings.value(BARTSCORE)) is None:
         unnamed = f"no model was named with --bartscore ({BARTSCORE})"
         return ModelScores((), f"BARTScore not computed: {unnamed}", computed=False)

@@ -150,9 +150,7 @@ _KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdic
 def _tables(
     found: Data, task: Task, items: Items, is_invalid: bool
 ) -> tuple[list[RenderableType], dict[str, object]]:
-    """Return Tables 4 and 5 of the answers, tables of agreement by model, and their content as
-    JSON.
-    """
+    """Return Tables 4 and 5 of the answers, tables of agreement, and their content as JSON."""
     answered = cast(Sequence[RecapItem], items)
     by: dict[str, list[RecapItem]] = {}
     for one, item in zip(found.answers, answered, strict=True):

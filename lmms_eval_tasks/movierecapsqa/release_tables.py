@@ -38,8 +38,7 @@ Row = dict[str, Any]
 
 
 class Subtitle(NamedTuple):
-    """The subtitles of a recap's movie: the address, and the file, whose path is None if it is
-    missing.
+    """The subtitles of a recap's movie: their address, and their file or None.
 
     `name` is the path below the benchmark's folder to which the user saves them.
     """

@@ -212,9 +212,7 @@ class MovieRelease(Release):
 
     @property
     def without_subtitles(self) -> dict[str, str]:
-        """The reason for each segment whose dialogue is unknown, by id, with the file to
-        download.
-        """
+        """The file to download for each segment without known dialogue, by the segment's id."""
         lacking = {video: one for video, one in self.subtitles.items() if one.path is None}
         return {
             segment.id: f"missing: subtitles of {one.movie!r}, as {one.name}, from {one.url}"
@@ -228,9 +226,7 @@ class MovieRelease(Release):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of recap videos, questions and facts of valid segments, and of invalid
-        segments.
-        """
+        """Numbers of recap videos, questions and facts of valid segments, and of all segments."""
         return {
             "videos": len({segment.video for segment in self.segments}),
             "segments": len(self.segments),
@@ -245,8 +241,7 @@ class MovieRelease(Release):
         return [segment for segment in self.segments if segment.questions]
 
     def path(self, segment: Segment, kind: str) -> Path | None:
-        """Return the path of a segment's video of the kind `recaps` or `movies`, which may be
-        missing.
+        """Return the path of a segment's video of kind `recaps` or `movies`; it may be missing.
 
         None if the segment names no movie.
         """

@@ -231,9 +231,7 @@ class MovieRecapsQA(Benchmark):
     # --- results ------------------------------------------------------------------------------
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Return data, left-out segments, scores that contradict their labels, and the
-        baselines.
-        """
+        """Return data, left-out segments, contradictory scores, and the baselines."""
         section, conditions = super().describe(ran)
         answers = cast(Mapping[str, Sequence[RecapItem]], ran.items)
         conditions += [
@@ -261,9 +259,7 @@ class MovieRecapsQA(Benchmark):
         return section, conditions
 
     def upgrade_items(self, items: Items, *, judged: bool) -> Items:
-        """Return the items with the run's judged baselines, and with a judge also the chosen
-        ones.
-        """
+        """Return the items with the run's judged baselines; with a judge, also the chosen ones."""
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.value(BASELINES) if judged else ())
         which = [name for name in JUDGED_BASELINES if name in wanted]

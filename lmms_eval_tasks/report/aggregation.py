@@ -162,9 +162,7 @@ def cluster(one: Asked) -> str:
 
 
 def intervals(quantities: Iterable[Quantity], asked: Sequence[Asked]) -> dict[str, JsonObject]:
-    """Return the intervals of quantities in plain types, by name, without quantities that have
-    none.
-    """
+    """Return the intervals of quantities in plain types, by name, without missing ones."""
     found = {one.metric: one.interval(asked) for one in quantities}
     return {name: one.as_dict() for name, one in found.items() if one is not None}
 
@@ -172,9 +170,7 @@ def intervals(quantities: Iterable[Quantity], asked: Sequence[Asked]) -> dict[st
 def joined_details(
     join: JointMetric, tasks: Mapping[str, Task], sides: Mapping[str, Items]
 ) -> dict[str, JsonObject]:
-    """Return the intervals of a joint metric's numbers in lmms-eval's table, in the form of
-    `details`.
-    """
+    """Return the intervals of a joint metric's shown numbers, in the form of `details`."""
     asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
     return {"intervals": intervals((of_join(join, name) for name in join.host_fields), asked)}
 

@@ -145,9 +145,7 @@ def ranked(
 
 
 def heat(lines: Sequence[Comparison], about: str) -> str:
-    """Return a chart with a column for each line and a row for each side, coloured by the
-    number.
-    """
+    """Return a chart with a column for each line and a row for each side, coloured by number."""
     cells = [
         {"line": line.quantity.row, "side": label, "value": one.estimate}
         for line in lines

@@ -1,6 +1,4 @@
-"""Numbers of saved runs with their intervals, compared with each other and with the paper's
-rows.
-"""
+"""Numbers of saved runs with their intervals, compared with each other and with the paper."""
 
 from __future__ import annotations
 
@@ -207,9 +205,7 @@ Key = tuple[str, str]  # an item's task name and id
 
 
 def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]:
-    """Return the items of a second run with the same questions as a first run's, by their
-    hashes.
-    """
+    """Return the items of a second run with the same questions as a first run's."""
     waiting: dict[tuple[str, str], list[Key]] = {}
     for key in sorted(second):
         waiting.setdefault((key[0], second[key]), []).append(key)
@@ -284,9 +280,7 @@ def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
 
 
 def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """Yield the conditions about items that are not compared, because only one side has their
-    question.
-    """
+    """Yield conditions about items that are not compared: only one side has their question."""
     data = [
         {one.text for one in side.record(t.name for t in tasks) if one.kind == Kind.DATA}
         for side in (first, second)

@@ -175,9 +175,7 @@ def _ends(value: Row, text: Callable[[float, int], str]) -> str:
 
 
 def tables(found: Sequence[Row]) -> Iterator[Table]:
-    """Yield tables for a terminal: intervals below the numbers, and differences to the first
-    run.
-    """
+    """Yield tables for a terminal: numbers, their intervals, differences to the first run."""
 
     def value(row: Row) -> str:
         return doubted(fixed(Sure.of(row["value"], row), 3), not row["valid"])

@@ -88,9 +88,7 @@ def made(
 
 
 def _values(task: Task, items: Sequence[Items]) -> tuple[str, list[dict[str, float]]]:
-    """Return the name of the task's first metric that is a mean of items, and its per-item
-    values.
-    """
+    """Return the name of the task's first metric that is a mean of items, and its values."""
     for metric in shown(task):
         if any(found := [by_item(metric, own) for own in items]):
             rounded = [{name: round(value, 4) for name, value in own.items()} for own in found]

@@ -140,9 +140,7 @@ def _quoted(text: str) -> str:
 
 
 def _marked(items: Items) -> Note | None:
-    """Return the line on replies that begin with an unknown special token, which may hide the
-    answer.
-    """
+    """Return the line on replies with an unknown special token first, which may hide the answer."""
     found = [(mark, item) for item in items if (mark := reasoning.unknown_mark(item["reply"]))]
     if not found:
         return None
@@ -244,9 +242,7 @@ def _is_recorded(verdict: Mapping[str, Json]) -> bool:
 
 
 def _apart(task: Task, items: Items) -> list[Note]:
-    """Return lines on numbers that differ by the authors' reading of the same replies, widest
-    first.
-    """
+    """Return lines on numbers that differ by the authors' reading, the widest difference first."""
     return sorted(_differences(task, items), reverse=True)
 
 

@@ -93,9 +93,7 @@ def annotate(
 
 
 def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
-    """Score items jointly (`Task.score_jointly`), after lmms-eval has gathered all processes'
-    items.
-    """
+    """Score items jointly (`Task.score_jointly`), once lmms-eval has those of all processes."""
     for name in tasks:
         benchmark = registry.of(name)
         if (carried := _carried(results, name)) is None:
@@ -178,9 +176,7 @@ def _of_benchmark(
 
 
 def _of_data(results: Mapping[str, Json]) -> list[Condition]:
-    """Return the conditions that the data are the packaged sample, or only part of the data was
-    run.
-    """
+    """Return the conditions about the data: the packaged sample, or only part of the data."""
     made = [Condition(Kind.SAMPLE, SAMPLE_TEXT)] if settings.is_sample() else []
     told = part(results.get("config") or {})
     return [*made, Condition(Kind.PART, told)] if told else made
@@ -235,9 +231,7 @@ def _version(package: str) -> str:
 def _videos(
     benchmark: Benchmark, found: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
-    """Return the number of videos (or other clusters) in the items, and their number in the
-    data.
-    """
+    """Return the number of videos (or other clusters) in the items, and in the data."""
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]

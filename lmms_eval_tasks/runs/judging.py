@@ -1,6 +1,4 @@
-"""The judges of one run of lmms-eval: announced before it, counted during it, summed up after
-it.
-"""
+"""The judges of one run of lmms-eval: announced before, counted during, summed up after it."""
 
 from __future__ import annotations
 
@@ -39,8 +37,7 @@ class Judging:
         self._lock = threading.Lock()
 
     def begin(self) -> int:
-        """Announce the judges, and return how many requests to language models may be open at a
-        time.
+        """Announce the judges; return the most requests to language models at a time.
 
         Scoring needs this number of threads. 0 means that no language model judges.
         """

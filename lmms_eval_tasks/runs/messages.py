@@ -51,9 +51,7 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
 
 
 def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
-    """Return the messages for chat models: one user turn with the parts in order
-    (docs/design.md).
-    """
+    """Return the messages for chat models: one user turn with all parts (docs/design.md)."""
     content = []
     for part in _fitting(parts):
         if part.kind == "text":

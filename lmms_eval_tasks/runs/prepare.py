@@ -35,8 +35,7 @@ class _CheckedByName(dict[str, CheckedData]):
 
 
 def check(tasks: Sequence[str]) -> None:
-    """Check that these tasks can run: settings, data and videos, prompts, judge, benchmark's
-    checks.
+    """Check that these tasks can run: settings, data, videos, prompts, judge, and more.
 
     Raises:
         TasksError: the first thing that is missing or wrong, and what to do.
@@ -255,9 +254,7 @@ def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
 
 
 def shown_judge(config: JudgeConfig, spec: str | None = None) -> str:
-    """Return the judge's name as a user types it: its file, or its short form without a
-    password.
-    """
+    """Return the judge's name as a user types it: its file, or its form without a password."""
     named = spec or settings.text(settings.JUDGE)
     return named if named.endswith((".yml", ".yaml")) else config.label
 

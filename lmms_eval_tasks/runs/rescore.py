@@ -103,9 +103,7 @@ class Rescored:
     judged: bool = False  # True if there are any verdicts
 
     def label(self, name: str, model: str | None) -> str:
-        """Return the name of a task or group, with the model behind it if there are several
-        models.
-        """
+        """Return the name of a task or group, followed by the model if there are several."""
         return f"{name} {model}" if self.several else name
 
     def by_label(self, get: Callable[[Numbers], T | None]) -> dict[str, T]:

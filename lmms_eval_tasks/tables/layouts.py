@@ -122,9 +122,7 @@ def _expanded(board: Spec, given: Iterable[Json]) -> Iterator[JsonObject]:
 
 
 def _rows_of(board: Spec, one: Spec) -> Iterator[JsonObject]:
-    """Yield those rows of a paper's table that are parts of the items: in blocks, or of one
-    group.
-    """
+    """Yield those rows of a paper's table that are parts of the items, or one group of them."""
     (table,) = (each for each in board["tables"] if each["number"] == one["rows_of"])
     for row in table["rows"]:
         if "ours" in row and one.get("group", row["group"]) == row["group"]:

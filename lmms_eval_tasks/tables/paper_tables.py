@@ -1,6 +1,4 @@
-"""Tables in the papers' form: a row for each model, a dash for a missing number, nothing cut
-off.
-"""
+"""Tables in the papers' form: a row for each model, a dash for a missing number."""
 
 from __future__ import annotations
 

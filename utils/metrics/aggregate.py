@@ -74,8 +74,7 @@ def is_unjudged(items: Sequence[Outcome]) -> bool:
 
 
 def is_claimless(items: Sequence[Item]) -> bool:
-    """Return True if a judge found no claim in any answer: then the judge failed, not the
-    candidate.
+    """Return True if the judge found no claim in any answer, which is the judge's failure.
 
     False if all answers without claims look like refusals, which may claim nothing.
     """

@@ -51,8 +51,7 @@ def kappa(
     labels: Sequence[float],
     weights: Literal["quadratic"] | None = None,
 ) -> Coefficient:
-    """Return Cohen's kappa of two raters: 1 - sum(d O) / sum(d E), O observed and E expected
-    counts.
+    """Return Cohen's kappa of two raters: 1 - sum(d O) / sum(d E), O observed, E expected.
 
     d is the disagreement of two labels by their places i, j on the scale: 0 or 1 without weights,
     (i-j)^2 with quadratic ones. The paper of CVRR's judges uses quadratic weights (3.2, with the

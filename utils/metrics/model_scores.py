@@ -217,8 +217,7 @@ def _load_encoder(name: str, folder: Path) -> _TextEncoder:
 def bart_score(
     candidates: Sequence[str], references: Sequence[str | None], *, model: str
 ) -> ModelScores:
-    """Return the mean log-likelihood of each candidate's tokens given its reference (natural, <=
-    0).
+    """Return the mean log-likelihood of each candidate's tokens given its reference, <= 0.
 
     An item has no value if one of its texts has no word. Equal items are scored once, and batches
     are formed by length and text. So the order of items changes no bit, and a list agrees with the
@@ -291,8 +290,7 @@ class _Scorer:
 
 @lru_cache(maxsize=2)  # a mean and its variance need the same values
 def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
-    """Return the mean log-likelihood of each (source, target)'s target, and the number of cut
-    texts.
+    """Return the mean log-likelihood of each pair's target, and the number of cut texts.
 
     A pair has no value if the tokenizer finds nothing in one of its texts.
     """

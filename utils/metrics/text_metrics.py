@@ -156,8 +156,7 @@ def _best_f1(scorer: RougeScorer, candidate: str, references: Sequence[str]) -> 
 
 
 def rouge(candidate: str, reference: str) -> dict[str, float]:
-    """Return ROUGE F1, 0..1, of a summary against one reference (Lin, 2004), by `tokenize`, no
-    stemmer.
+    """Return ROUGE F1, 0..1, of a summary against one reference (Lin, 2004), without a stemmer.
 
     The values are those of ROUGE_KINDS, and their mean as `rouge`. HAVEN's paper (Table 4: 0.152 to
     0.235) prints one "aggregated" ROUGE and neither defines it nor names an implementation. Ours,
@@ -290,8 +289,7 @@ def corpus_cider(
     references: Sequence[Sequence[str]],
     words: Callable[[str], list[str]] = tokenize,
 ) -> float:
-    """Return CIDEr in 0..10 of the whole corpus, on pycocoevalcap's scale: identical corpora have
-    10.
+    """Return CIDEr in 0..10 of the whole corpus; identical corpora have 10 (pycocoevalcap).
 
     The weight of a word depends on how few items' references have it, so all items have to come
     together. One item alone scores 0 in any case, and a word that all items share weighs nothing.

@@ -104,7 +104,7 @@ class Block(_Entry):
         return [(text, shots.get(place, [])) for place, text in enumerate(self.sentences)]
 
     def check(self, n_shots: int) -> None:
-        """Raise a ValueError unless each sentence has a text and at most one alignment, to known
+        """Raise a ValueError unless each sentence has a text, and at most one alignment to
         shots.
         """
         if self.told and "" in self.sentences:  # dropping it would shorten the reference unnoticed

@@ -62,8 +62,7 @@ class HavenRelease(Release):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of valid videos, in total and by source (options.PAPER_COUNTS), and of their
-        contents.
+        """Numbers of valid videos, in total and by source (options.PAPER_COUNTS).
 
         Also the numbers of frames, of shots, of videos without HDF5, and of invalid videos.
         """
@@ -84,9 +83,7 @@ def json_file(folder: Path, source: str) -> Path:
 
 
 def texts(folder: Path, source: str) -> tuple[Path, ...]:
-    """Return the existing files with a source's records: the JSON file, or a hub copy's JSON
-    Lines.
-    """
+    """Return the existing files with a source's records: the JSON file, or JSON Lines."""
     file = json_file(folder, source)
     return (file,) if file.is_file() else tuple(sorted((folder / source).glob("*.jsonl")))
 
@@ -100,8 +97,7 @@ def h5_file(folder: Path, source: str) -> Path:
 
 
 def chosen(source: str, videos: Iterable[str], options: HavenOptions) -> list[str]:
-    """Return the videos of a source that are evaluated, in natural order: the same for everyone
-    (4.1).
+    """Return the videos of a source that are evaluated, in natural order (4.1).
 
     The paper draws 100 videos of each large source at random and does not name them. Here, they are
     the videos whose UTF-8 text `SEED:SOURCE/VIDEO`, such as 0:mrhisum/video_1020, has the smallest

@@ -49,9 +49,7 @@ _BEGINNING = 2**16  # characters of an encoded picture that hold its header, beh
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Count media at the shared places while the context lasts, except at missing or changed
-    places.
-    """
+    """Count media at the shared places while the context lasts; missing places do not count."""
     with ExitStack() as stack:
         for module, owner, method, see in _PLACES:
             found = getattr(sys.modules.get(module), owner, None)
@@ -212,9 +210,7 @@ def _sent(at: str, told: Json, body: bytes) -> Event:
 
 
 def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
-    """Add the texts and media in the body of a request, for all known APIs, to `texts` and
-    `found`.
-    """
+    """Add the texts and media in the body of a request, for all APIs, to `texts` and `found`."""
     if isinstance(told, list):
         for one in told:
             _count(one, texts, found)

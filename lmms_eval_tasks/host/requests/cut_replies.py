@@ -33,8 +33,7 @@ def tokens(lm: ModelInstance, text: str) -> int | None:
 
 
 def opened_in_prompt(lm: ModelInstance, texts: Sequence[str]) -> bool:
-    """Return True if the chat template opens the reasoning, so that a reply without a tag is
-    reasoning.
+    """Return True if the chat template opens the reasoning, even without a tag in the reply.
 
     The template of the class's tokenizer decides. Without a tokenizer, the result is True if most
     replies close a tag that they did not open.

@@ -121,9 +121,7 @@ class KeptReplies:
         self._locks.clear()
 
     def finish(self) -> None:
-        """Close the files of a run that has its results, and rename them once the results are
-        saved.
-        """
+        """Close the files of a run that has its results; rename them once these are saved."""
         self.close()
         command = context.outside().get(Unsaved)
         if command is None:
@@ -132,9 +130,7 @@ class KeptReplies:
             command.append(self)
 
     def put_away(self) -> None:
-        """Rename the files of a run whose results are saved, so that the same command starts
-        anew.
-        """
+        """Rename the files of a run with saved results, so that the same command starts anew."""
         for file in self._own() if self._rank == 0 else ():
             try:
                 file.replace(file.with_name(file.name + _DONE))

@@ -64,9 +64,7 @@ class Pace:
         return self.at_once if self._wants else min(self.at_once, most)
 
     def next_portion(self, asked: int, seconds: float) -> int:
-        """Return the number of requests of the next call, after `asked` were answered in
-        `seconds`.
-        """
+        """Return the number of requests of the next call; `asked` ones took `seconds`."""
         if self._wants or not self._several:
             return self.at_once
         batches = SECONDS * asked / (self.at_once * max(seconds, 1e-9))

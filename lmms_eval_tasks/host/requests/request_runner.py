@@ -246,9 +246,7 @@ class RequestRunner:
         return [self._alone(one, name) for one, name in zip(requests, names, strict=True)]
 
     def _alone(self, request: ModelRequest, name: str) -> Reply:
-        """Return the reply to a request that is sent alone, so that no other request fails with
-        it.
-        """
+        """Return the reply to a request that is sent alone, so that no other one fails with it."""
         found, why = [], ""
         with delivery.asking(name), self._errors.of(name) as errors:
             try:
@@ -293,8 +291,7 @@ class RequestRunner:
         return doc
 
     def _known(self, request: ModelRequest) -> tuple[str, str]:
-        """Return the id of a request's doc, and a hash of all that the reply depends on but the
-        model.
+        """Return the id of a request's doc, and a hash of all that decides its reply.
 
         That is the doc, its text, its media and the sampling.
         """

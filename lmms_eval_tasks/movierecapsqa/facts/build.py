@@ -41,9 +41,7 @@ class FactsPlan(NamedTuple):
     segments: Sequence[Narrated]
 
     def made_from(self, segment: Narrated) -> dict[str, str]:
-        """Return the origin of a segment for the file: the model, and hashes of prompt and
-        input.
-        """
+        """Return a segment's origin for the file: the model, and hashes of prompt and input."""
         text = json.dumps([dict(segment.released), segment.narration], sort_keys=True)
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
         return {"model": self.config.label, "prompt": self.prompt.hash, "input": digest}

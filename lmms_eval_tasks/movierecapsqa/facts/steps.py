@@ -135,9 +135,7 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     ids = range(1, len(pairs) + 1)
 
     def numbered(schema: type[R]) -> type[R]:
-        """Return the schema of simplified pairs or labels with one entry for each pair, by its
-        number.
-        """
+        """Return the schema of pairs or labels with one numbered entry for each pair."""
 
         def complete(reply: R) -> R:
             (items,) = (value for _, value in reply)
@@ -181,9 +179,7 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
 
 
 def listed(pairs: Sequence[tuple[str, str]], facts: Sequence[Sequence[int]] = ()) -> list[str]:
-    """Return pairs as the prompt shows them, with the numbers of their facts if `facts` is
-    given.
-    """
+    """Return pairs in the form of the prompt, with the numbers of their facts if given."""
     shown = [f"Question: {question}\n   Answer: {answer}" for question, answer in pairs]
     ends = [f"\n   Facts: {', '.join(map(str, own))}" for own in facts] or [""] * len(shown)
     return [text + end for text, end in zip(shown, ends, strict=True)]

@@ -220,9 +220,7 @@ def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
 
 
 def _clean(item: Item) -> Item:
-    """Return an item without lone surrogates, which a reply may have and Inspect's classes
-    refuse.
-    """
+    """Return an item without lone surrogates, which Inspect's classes refuse."""
     cleaned: Item = json.loads(json.dumps(item, ensure_ascii=False).encode(errors="replace"))
     return cleaned
 

@@ -54,9 +54,7 @@ def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
 
 
 def published(benchmark: Benchmark) -> dict[str, Record]:
-    """Return a record of each model in the paper's tables: documentation, with figures as
-    printed.
-    """
+    """Return a documentation record of each model in the paper's tables, as printed."""
     found = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
     title = benchmark.board()["paper"]
     source = {
