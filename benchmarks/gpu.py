@@ -69,7 +69,7 @@ class Measured(NamedTuple):
 
 
 def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
-    """Build a checkpoint with random weights.
+    """Build a checkpoint with random weights, and return its folder.
 
     The large one is made on the device on which it runs.
     """

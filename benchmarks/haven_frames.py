@@ -193,9 +193,8 @@ def _resized(rgb: Any) -> Any:
 
 
 def peak(paths: list[Path], picks: int) -> tuple[float, float]:
-    """Return the peak in MiB of a new process with all tasks of these videos.
-
-    And its children's.
+    """Return the peaks in MiB of a new process with all tasks of these videos, and of its
+    children.
     """
     given = json.dumps([str(path) for path in paths])
     command = [sys.executable, __file__, "--memory", given, "--picks", str(picks)]

@@ -45,7 +45,7 @@ GRAIN = 7  # levels of noise in each frame; a plain picture would take far fewer
 def tone(second: int) -> int:
     """Return the tone of a second in Hz.
 
-    Neighbours differ by 130 or more, with a period of 23 s.
+    Neighbours differ by 130 Hz or more, and a tone returns after 23 s.
     """
     return 400 + 130 * (second * 7 % 23)
 

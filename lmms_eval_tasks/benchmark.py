@@ -82,7 +82,7 @@ class Scored(Outcome):
     asked_hash: NotRequired[ReadOnly[str]]  # hash of the question (`Task.hash_of`)
     reply: NotRequired[ReadOnly[str]]  # the model's text
     refused: NotRequired[ReadOnly[bool]]  # a judged reply that looks like a refusal
-    # The judge's verdicts by the name of the request (`Task.judgements`)
+    # The judge's verdicts by the name of the request (`Task.judgements`).
     verdicts: NotRequired[ReadOnly[Mapping[str, Mapping[str, Any]]]]
 
 
@@ -151,10 +151,7 @@ class Metric(Generic[I]):
 
 @dataclass(frozen=True)
 class JointMetric(Generic[I]):
-    """Numbers that need the items of several tasks.
-
-    I holds the fields that all these items share.
-    """
+    """Numbers that need the items of several tasks, whose common fields are I."""
 
     group: str  # lmms-eval's group of these tasks, and the name of the row in tables
     tasks: tuple[str, ...]  # names of the joined tasks
@@ -223,7 +220,7 @@ class Task(Generic[D, K, I]):
     def hash_of(self, item: Fields, question: object = None) -> str:
         """Return the hash of the question that an item answers.
 
-        "" if it has no field of `identity`.
+        The hash is "" if the item has no field of `identity`.
 
         Args:
             item: an item of this task, or the log's fields of a doc.
@@ -390,7 +387,7 @@ class Benchmark:
     def media_job(self, doc: Doc) -> MediaJob | None:  # noqa: ARG002
         """Return the job that prepares a doc's media before the model is loaded.
 
-        None without one.
+        Default: None, for docs that need no preparation.
         """
         return None
 
@@ -496,7 +493,7 @@ class Benchmark:
     def describe_judge(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
         """Return further facts about the judge for the results.
 
-        They replace settings with the same name.
+        These facts replace settings with the same name.
         """
         return {}
 
@@ -594,7 +591,7 @@ class Benchmark:
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Return lines about one model's saved runs together.
 
-        Items have only `id` and `status` here.
+        The items have only `id` and `status` here.
         """
         return ()
 

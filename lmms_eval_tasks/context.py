@@ -85,7 +85,8 @@ class Context:
     def put(self, kind: type[T], one: T | None) -> T | None:
         """Replace the run's object of class `kind`, or remove it (None).
 
-        Return the previous one.
+        Returns:
+            The previous object; None if there was none.
         """
         with self._lock:
             before = self._own.pop(kind, None)

@@ -26,9 +26,9 @@ class CacheError(TasksError):
 
 
 class JudgeError(TasksError):
-    """A judge cannot be used as configured (no key, unknown form).
+    """A judge cannot be used as configured, for example without a key.
 
-    This is never a failed verdict.
+    A failed verdict never raises this error.
     """
 
 
@@ -39,7 +39,7 @@ class PromptError(TasksError):
 def about_file(error: OSError) -> str:
     """Return Python's error about a file in one line, with the file's name.
 
-    "" if it names no file.
+    The line is "" if the error names no file.
     """
     return f"{error.filename}: {error.strerror}" if error.filename is not None else ""
 
@@ -47,7 +47,7 @@ def about_file(error: OSError) -> str:
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
     """Return "; did you mean X?" for an unknown name, where X is the most similar known name.
 
-    Else "".
+    The text is "" if no known name is similar.
 
     Args:
         name: the name that does not exist.

@@ -143,7 +143,11 @@ def part(name: str, module: str) -> ModuleType:
 
 
 def named(name: str) -> Benchmark:
-    """Return the benchmark that a user named; a DataError if there is none of that name."""
+    """Return the benchmark that a user named.
+
+    Raises:
+        DataError: there is no benchmark of that name.
+    """
     if name not in NAMES:
         near = nearest(name, NAMES)
         raise DataError(f"no benchmark {name!r}{near or ': ' + ', '.join(NAMES)}")
@@ -153,7 +157,7 @@ def named(name: str) -> Benchmark:
 def of_task_name(task: str) -> str | None:
     """Return the benchmark of a task or group, by the first part of its name or by its file.
 
-    None if the task belongs to no installed benchmark.
+    None if no installed benchmark has the task.
     """
     own = [name for name in NAMES if f"{task}_".startswith(f"{name}_")]
     if own or not task.isidentifier():
@@ -172,7 +176,11 @@ def task_file(name: str, task: str) -> str:
 
 
 def of(task: str) -> Benchmark:
-    """Return the benchmark of a task or group; a LookupError if it belongs to none."""
+    """Return the benchmark of a task or group.
+
+    Raises:
+        LookupError: no installed benchmark has the task.
+    """
     if (name := of_task_name(task)) is None:
         raise LookupError(task)
     return load(name)
@@ -206,7 +214,8 @@ def groups(name: str) -> Mapping[str, list[str]]:
 def selected(names: Collection[str]) -> list[str]:
     """Return the tasks that match names or patterns of tasks and groups.
 
-    A TasksError for no match.
+    Raises:
+        TasksError: a name or pattern matches nothing.
     """
     members: dict[str, list[str]] = {}
     for benchmark in there():

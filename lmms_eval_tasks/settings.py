@@ -332,7 +332,7 @@ def told(variable: str) -> str:
 def cache_dir() -> Path:
     """Return the folder for clips, the packaged sample and downloaded metric files.
 
-    It may not exist.
+    The folder may not exist.
     """
     if (given := value(CACHE)) is not None:
         return Path(given)

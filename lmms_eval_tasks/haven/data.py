@@ -114,7 +114,7 @@ def _videos(records: Iterable[Record], tasks: Sequence[str]) -> Source:
     def unfit(name: str, info: VideoInfo) -> str:
         """Return the reason why a file is not the record's video, whose frames `picks` names.
 
-        Or "".
+        The reason is "" if the file fits.
         """
         original, last, there = known[name].n_frames, known[name].picks[-1], info.n_frames
         if original is not None and abs(there - original) > TOLERANCE:
@@ -233,7 +233,7 @@ AUTHORS_SEED = 42
 
 
 def drawn(kind: str, n: int, given: HavenRow, seed: int = 0) -> list[int]:
-    """Return some of the numbers 1 to n, drawn like the authors' code does it for `seed` 0.
+    """Return some of the numbers 1 to n, in the draw of the authors' code if `seed` is 0.
 
     Each video has its own random generator. For orders, its seed is 42 plus the first 32 bits of
     the MD5 of the video's key; sources that share a key so share the draw. For other kinds, the

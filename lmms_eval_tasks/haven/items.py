@@ -92,7 +92,7 @@ class KeptHaven(HavenVideo, Sometimes):
 class Reading(TypedDict, total=False):
     """The parts of a reply that could be read, and their scores.
 
-    Empty if the kind has no such part.
+    A field is empty if the task's kind has no such part.
     """
 
     parts: ReadOnly[Mapping[str, str]]  # part of the reply -> status of this part

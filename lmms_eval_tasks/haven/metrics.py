@@ -146,7 +146,7 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
 def _rated(metric: str) -> list[Metric[HavenItem]]:
     """Return the metrics of G-Eval's ratings of one mode.
 
-    They are None if no rating has this mode.
+    The metrics are None if no rating has this mode.
     """
 
     def with_source(items: Items) -> list[tuple[str, DimensionRating]]:

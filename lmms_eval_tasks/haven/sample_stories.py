@@ -117,9 +117,8 @@ class Story(_Told):
 
     @cached_property
     def keyframes(self) -> list[int]:
-        """The 15 % of sampled frames with the highest levels.
-
-        Of equal ones the earlier ones (3.2).
+        """The 15 % of sampled frames with the highest levels, of equal ones the earlier ones
+        (3.2).
         """
         places = structure.top(self.frames, max(1, capacity(len(self.frames))))
         return [place + 1 for place in places]

@@ -255,10 +255,7 @@ def _order(doc: KeptHaven, reply: str, truth: list[float], unit: str) -> Reading
 
 
 def _grounding(doc: KeptHaven, reply: str) -> Reading:
-    """Score an alignment. Sentences are named by their shown place.
-
-    Clips are the shots' numbers.
-    """
+    """Score an alignment of sentences, named by their shown place, with clips, named by number."""
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
     read = alignments.read_alignment(reply, len(true), n, at_limit=doc.get("at_limit", False))
@@ -353,9 +350,9 @@ class Haven(Benchmark):
         return data.with_gaps(super().load(names, videos=videos, only=only), names)
 
     def media_job(self, doc: Doc) -> MediaJob | None:
-        """Return the job that reads the video's sampled frames, which all tasks share.
+        """Return the job that reads the video's sampled frames; None for a text proxy.
 
-        None for a text proxy.
+        All tasks share the job's frames.
         """
         if doc["text"]:
             return None

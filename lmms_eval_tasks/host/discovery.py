@@ -119,9 +119,7 @@ def _texts(names: Sequence[object]) -> list[str]:
 
 
 def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> list[str]:
-    """Return our tasks among lmms-eval's `tasks`, in order and each once.
-
-    Groups become their tasks.
+    """Return our tasks among lmms-eval's `tasks`, in order and each once; groups become tasks.
 
     Args:
         names: names or configs, in the form of lmms-eval's `tasks`.

@@ -68,7 +68,7 @@ PAIRS: list[Metric[PairItem]] = [
 def _similarity(name: Similarity, *, shown: bool = True) -> Metric[OevqaItem]:
     """Return the metric of a text similarity's mean.
 
-    With `shown`, a column of lmms-eval's table.
+    With `shown`, the metric is a column of lmms-eval's table.
     """
 
     def of(items: Sequence[OevqaItem]) -> float | None:

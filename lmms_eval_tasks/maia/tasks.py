@@ -326,9 +326,9 @@ class Maia(Benchmark):
         return make(loaded, asked.setting, loaded.left_out(task))
 
     def media_job(self, doc: Doc) -> MediaJob | None:
-        """Return the job for a clip or image, which all docs of a video and setting share.
+        """Return the job for the doc's clip or image; None without a video.
 
-        None without a video.
+        All docs of a video and setting share the clip.
         """
         if doc["setting"] == "text":
             return None

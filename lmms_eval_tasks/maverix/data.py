@@ -187,9 +187,9 @@ def _shared(loaded: LoadedData, item: Item, task: MaverixTask) -> AskedItem:
 def _window(
     release: MaverixRelease, item: Item, length: str, seconds: float = math.inf
 ) -> ShownWindow:
-    """Return an item's files, with start and end of its segment.
+    """Return an item's files, with start and end of its segment in seconds.
 
-    Both are None for the whole video.
+    Both times are None for the whole video.
     """
     path = release.subtitles_of(item.video, length)
     whole = length == "long" or item.start is None or item.end is None

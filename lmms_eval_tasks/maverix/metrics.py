@@ -56,7 +56,7 @@ NO_REPLY = frozenset({"model_error", "error"})  # statuses without a reply of th
 def _words(items: Sequence[AnyItem]) -> float | None:
     """Return the mean length of replies in words.
 
-    An empty reply has 0, failed requests do not count.
+    An empty reply has 0 words; failed requests do not count.
     """
     return aggregate.mean(item["words"] for item in items if item["status"] not in NO_REPLY)
 
@@ -214,7 +214,7 @@ def score_of_authors(raw: str) -> float:
 def _mean_authors(dimension: str, items: Sequence[OpenItem]) -> float | None:
     """Return the mean rating, with the authors' reading of replies that have no rating here.
 
-    None if the run is not judged yet.
+    The mean is None if the run is not judged yet.
     """
 
     def score(item: OpenItem) -> float:

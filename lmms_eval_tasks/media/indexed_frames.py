@@ -48,11 +48,10 @@ class FrameArchive:
     height: int
 
     def images(self, numbers: Iterable[int]) -> list[Image]:
-        """Return the pictures with these numbers, in their order.
+        """Return the pictures with these numbers, in their order, from 1.
 
-        1 is the frame of the first index.
-
-        A picture is RGB and carries no file name, number or other note.
+        Picture 1 is the frame of the first index. A picture is RGB and carries no file name, number
+        or other note.
 
         Raises:
             MediaError: there is no picture of that number, or the file in the cache is missing or
@@ -97,9 +96,9 @@ def frames(source: str | Path, indices: Sequence[int], size: int) -> FrameArchiv
 
 
 def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
-    """Return the size of a picture, reduced to a longest side of `longest` pixels.
+    """Return the size of a picture whose longest side is reduced to `longest` pixels.
 
-    Never enlarged.
+    A smaller picture keeps its size.
     """
     scale = min(1.0, longest / max(width, height))
     return max(1, round(width * scale)), max(1, round(height * scale))

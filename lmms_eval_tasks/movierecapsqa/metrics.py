@@ -123,7 +123,7 @@ def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> ModelS
 def _values(name: str, items: Items) -> list[float]:
     """Return a text metric's values for items with a reply and a reference.
 
-    Empty without its model.
+    The list is empty if the metric's model is missing.
     """
     replied = [item for item in items if item["status"] not in ("model_error", "error")]
     if name == "rouge_l":

@@ -226,7 +226,10 @@ class MovieRelease(Release):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of recap videos, questions and facts of valid segments, and of all segments."""
+        """Numbers of recap videos, questions and facts of valid segments (PAPER_COUNTS).
+
+        Also the numbers of valid and of invalid segments.
+        """
         return {
             "videos": len({segment.video for segment in self.segments}),
             "segments": len(self.segments),
@@ -243,7 +246,7 @@ class MovieRelease(Release):
     def path(self, segment: Segment, kind: str) -> Path | None:
         """Return the path of a segment's video of kind `recaps` or `movies`; it may be missing.
 
-        None if the segment names no movie.
+        The path is None if the segment names no movie.
         """
         if kind == "recaps":
             return released_files.video_path([self.folder / "recaps", self.folder], segment.video)

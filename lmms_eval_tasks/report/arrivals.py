@@ -66,7 +66,7 @@ def short(name: str, items: Items) -> str:
 def prompt_lengths(items: Items) -> dict[str, int]:
     """Return the tokens of each item's prompt with its pictures, by id.
 
-    Unknown ones are left out.
+    Items whose prompts have unknown lengths are left out.
     """
     return {str(item.get("id")): item["arrived"]["prompt_tokens"] for item in _counted(items)}
 

@@ -229,7 +229,7 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
 def _picture(board: Board) -> str:
     """Return a chart of the numbers of all items, or of the first number.
 
-    "" without any of ours.
+    The chart is "" if the table has no number of ours.
     """
     of = [[line.cells[place].ours for line in board.lines] for place in range(len(board.columns))]
     kept = [place for place, own in enumerate(of) if any(isinstance(one, OurNumber) for one in own)]

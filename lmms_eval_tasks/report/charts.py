@@ -21,9 +21,9 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 
 
 def dots(lines: Sequence[Comparison], about: str) -> str:
-    """Return a chart with a row for each line: a dot with its interval for each side, and figures.
+    """Return a chart with a row for each line: a dot with interval for each side.
 
-    The figures are the paper's.
+    The paper's figures are drawn, too.
     """
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     rows: list[JsonObject] = []

@@ -34,7 +34,7 @@ class Difference:
     def needed(self) -> int | None:
         """The number of such videos that a test needs to find a difference of POINTS.
 
-        None without se.
+        None if the difference has no standard error.
         """
         se = self.value.se
         return stats.clusters_needed(se, self.value.clusters, POINTS) if se else None
@@ -67,7 +67,7 @@ def headlines(
 def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -> list[Comparison]:
     """Return a number for each value of one of the task's splits.
 
-    Differences are tested together.
+    The differences between sides are tested together.
     """
     values = {
         str(item.get(split) or "") for side in sides for item in side.items.get(task.name, ())
@@ -255,9 +255,9 @@ def _by_id(asked: Iterable[Asked]) -> dict[Key, Asked]:
 
 
 def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record]:
-    """Return the conditions of each side's numbers, by label.
+    """Return the conditions of each side's numbers, by the side's label.
 
-    Others also have those of comparison.
+    Sides after the first also have the conditions of the comparison with the first.
     """
     first, *others = sides
     found = {side.label: side.record([task.name for task in tasks]) for side in sides}

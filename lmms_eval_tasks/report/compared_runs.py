@@ -183,7 +183,7 @@ def _name(run: saved.SavedRun) -> str:
 def command(results: Mapping[str, Json]) -> str:
     """Return the command that repeats a run of lmms-eval, as far as its results tell.
 
-    Without keys.
+    API keys are replaced.
     """
     config = results.get("config", {})
     given = config.get("resolved_cli_args") or {}

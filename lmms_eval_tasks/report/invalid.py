@@ -106,7 +106,7 @@ def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str
 def requests_failed(name: str, items: Items) -> str:
     """Return a line with the number of failed requests to the model and the last reason.
 
-    "" for 0.
+    The line is "" if no request failed.
     """
     lost = [item for item in items if item["status"] == refusals.LOST]
     if not lost:

@@ -29,7 +29,7 @@ class Own(NamedTuple):
     def difference(self) -> float | None:
         """The run's number minus the published one, in our unit; None if they cannot be compared.
 
-        That is if the number is INVALID, or the model has no figure.
+        They cannot be compared if the number is INVALID, or if the model has no figure.
         """
         known = self.is_same and self.is_valid and self.cell.figure is not None
         return self.value.estimate - self.cell.value if known else None

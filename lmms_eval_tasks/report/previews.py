@@ -72,7 +72,7 @@ def _of_benchmark(
 def _look(task: Task, doc: Doc) -> MediaPreview | None:
     """Return the preview of a doc's media.
 
-    None without media, or if its file cannot be read any more.
+    None if the doc has no media, or if its file cannot be read any more.
     """
     try:
         return _seen([part for part in task.prompt(doc) if part.kind != "text"])

@@ -226,7 +226,7 @@ def _verdict(ask: str, score: float, *, is_label: bool) -> str:
 def _spec(verdict: Mapping[str, Json]) -> str:
     """Return the judge of a verdict in the user's form.
 
-    SPEC for several judges, which have a file.
+    For several judges this is SPEC, since they are named by a file.
     """
     label = str(verdict.get("judge"))
     is_one = all(part.get("judge") == label for part in verdict.get("parts", ()))

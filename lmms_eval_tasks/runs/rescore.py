@@ -109,7 +109,7 @@ class Rescored:
     def by_label(self, get: Callable[[Numbers], T | None]) -> dict[str, T]:
         """Return the values of `get` for each task and group, by label.
 
-        None values are left out.
+        Values that are None are left out.
         """
         pairs = ((self.label(one.name, one.model), get(one)) for one in self.found)
         return {label: value for label, value in pairs if value is not None}
@@ -171,7 +171,7 @@ def rescore_saved(
     def small(run: SavedRun) -> tuple[Side, Items]:
         """Return the parts of a run's items that are needed later, to save memory.
 
-        For tasks of a joint metric these are all fields but the verdicts.
+        For the tasks of a joint metric, these are all fields but the verdicts.
         """
         items, read_otherwise, counts = _scored(benchmark, run, asked)
         if not items:

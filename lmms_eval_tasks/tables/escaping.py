@@ -35,7 +35,7 @@ def frame(rows: Iterable[JsonObject], columns: Iterable[str] | None = None) -> D
 def _no_formula(cell: object) -> object:
     """Return a text with an apostrophe in front if a spreadsheet would compute it.
 
-    "-" is a dash.
+    "-" stays, since it is the dash of a missing number.
     """
     if not isinstance(cell, str):
         return cell

@@ -25,10 +25,7 @@ class Sure(float):
 
     @classmethod
     def of(cls, value: Json, interval: Mapping[str, Json] | None) -> Json:
-        """Return the value with its stored interval (stats.Interval.as_dict).
-
-        Unchanged without ends.
-        """
+        """Return the value with its stored interval (stats.Interval.as_dict), if that has ends."""
         low, high = (number((interval or {}).get(end)) for end in ("low", "high"))
         if number(value) is None or low is None or high is None:
             return value

@@ -104,7 +104,7 @@ def accuracy(items: Sequence[Graded]) -> float | None:
 def accuracy_valid(items: Sequence[Graded]) -> float | None:
     """Return the share of right items in 0..1 among readable and judged items.
 
-    None under the conditions of `accuracy`.
+    None if there is no such item, or if the run waits for its judge.
     """
     return None if is_unjudged(items) else accuracy([item for item in items if is_valid(item)])
 

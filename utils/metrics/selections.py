@@ -1,12 +1,12 @@
 """Scores of orders, of selected frames and of clips for sentences, with their baselines.
 
-(docs/metrics.md, "Ranks and orders" and "Keyframes and shots".)
-
 Rank 1 is always the first, so that a correlation is between two lists of ranks: predicted and true
 places (temporal order), or ranks by importance, in which the most important unit is 1 (saliency). A
 selection is compared with the one set of true keyframes, by number. These are single-reference
 numbers, never TVSum's or SumMe's F1. Alignments are scored for each sentence, then averaged over
 the sentences of a video.
+
+The rules are in docs/metrics.md, "Ranks and orders" and "Keyframes and shots".
 """
 
 from __future__ import annotations

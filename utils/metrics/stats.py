@@ -251,7 +251,7 @@ def mean_difference(
 def p_value(difference: Interval) -> float | None:
     """Return the two-sided p-value of no difference, by the interval's t.
 
-    None without t or below FEW.
+    None if the interval has no t, or fewer than FEW clusters.
     """
     if difference.df is None or not difference.se or difference.clusters < FEW:
         return None
@@ -266,7 +266,7 @@ POWER = 0.8  # probability of finding an existing difference, at a level of 1 - 
 def clusters_needed(se: float, clusters: int, difference: float) -> int:
     """Return the number of such clusters that a test needs to find a difference with POWER.
 
-    By the normal approximation: C * (se * (z_.975 + z_.80) / difference)^2.
+    The normal approximation is C * (se * (z_.975 + z_.80) / difference)^2.
 
     Args:
         se: the standard error of such a difference with `clusters`.

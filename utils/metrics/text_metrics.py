@@ -256,9 +256,8 @@ def corpus_bleu(candidates: Sequence[str], references: Sequence[Sequence[str]]) 
 def bleu_13a(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Return corpus BLEU-4 in 0..1 like Hugging Face's `evaluate`.
 
-    Sacrebleu counts lengths otherwise.
-
-    The score is 0 if some order has no match. The length of an item's shortest reference counts.
+    sacrebleu's own score counts lengths differently. The score is 0 if some order has no match. The
+    length of an item's shortest reference counts.
     """
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 

@@ -104,9 +104,7 @@ class Block(_Entry):
         return [(text, shots.get(place, [])) for place, text in enumerate(self.sentences)]
 
     def check(self, n_shots: int) -> None:
-        """Raise a ValueError unless each sentence has a text, and at most one alignment to
-        shots.
-        """
+        """Raise a ValueError for an empty sentence, two alignments of one, or an unknown shot."""
         if self.told and "" in self.sentences:  # dropping it would shorten the reference unnoticed
             place = self.sentences.index("") + 1
             raise ValueError(f"sentences, entry {place}: expected a text, found an empty one")

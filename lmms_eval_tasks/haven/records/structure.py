@@ -140,7 +140,7 @@ def structure(
 def top(importance: Sequence[float], number: int) -> list[int]:
     """Return the indices of the most important frames, ascending.
 
-    Of equal ones the earlier ones.
+    Of equally important frames, the earlier ones are taken.
     """
     order = sorted(range(len(importance)), key=lambda place: (-importance[place], place))
     return sorted(order[:number])

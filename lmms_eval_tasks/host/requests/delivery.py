@@ -157,7 +157,7 @@ class Watch:
     def _of_text(self, text: str) -> str | None:
         """Return the request with this text; of several, one without media.
 
-        None if there is none.
+        None if no request has this text.
         """
         shown = {name: one.shown.text for name, one in self._asked.items()}
         fitting = {name: own for name, own in shown.items() if own and own in text}
@@ -198,7 +198,7 @@ ASKED: ContextVar[str] = ContextVar("ASKED", default="")
 def asking(name: str) -> Iterator[None]:
     """Set ASKED to this name while the context lasts, also in threads and tasks started in it.
 
-    See endpoints.in_context.
+    Threads of a pool get the name by endpoints.in_context.
     """
     token = ASKED.set(name)
     try:

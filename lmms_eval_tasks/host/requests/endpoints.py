@@ -130,9 +130,9 @@ def _formed(
 
 
 def _key(content: ChatContent, *how: object) -> str:
-    """Return the key of a video's encoded frames, of everything that they depend on.
+    """Return the key of a video's encoded frames, from everything that they depend on.
 
-    "" for no file.
+    The key is "" if the content is no file.
     """
     try:
         return known_as(content.url, content.model_dump(), picture_format(), how)

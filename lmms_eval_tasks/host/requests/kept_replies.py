@@ -163,7 +163,7 @@ class _Lock(FileLock):
 
 
 def _lock(file: Path) -> BaseFileLock:
-    """Return the lock of a file of replies, a file beside it.
+    """Return the lock of a file of replies, which is a file beside it.
 
     Acquiring a held lock fails at once.
     """

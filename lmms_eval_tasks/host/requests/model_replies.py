@@ -19,7 +19,7 @@ def unwrapped(reply: Reply) -> tuple[str | None, TokenCounts | None]:
 def with_counts(text: str, tokens: object) -> Reply:
     """Return a kept reply in the form of a class that counts tokens.
 
-    The text alone without a count.
+    Without a count, this is the text alone.
     """
     from lmms_eval.api.instance import GenerationResult, TokenCounts
 

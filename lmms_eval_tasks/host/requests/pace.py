@@ -59,7 +59,7 @@ class Pace:
     def first_portion(self, most: int) -> int:
         """Return the number of requests of the first call.
 
-        Above `most` only if the class wants more.
+        The number is above `most` only if the class wants more.
         """
         return self.at_once if self._wants else min(self.at_once, most)
 

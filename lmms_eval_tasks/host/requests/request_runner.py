@@ -291,9 +291,9 @@ class RequestRunner:
         return doc
 
     def _known(self, request: ModelRequest) -> tuple[str, str]:
-        """Return the id of a request's doc, and a hash of all that decides its reply.
+        """Return the id of a request's doc, and a hash of all that decides its reply but the model.
 
-        That is the doc, its text, its media and the sampling.
+        The hash covers the doc, its text, its media and the sampling.
         """
         name, doc = request.task_name, self._doc(request)
         task = registry.of(name).tasks[name]
