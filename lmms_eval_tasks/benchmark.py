@@ -4,24 +4,29 @@
     reply -> score <-> judge -> item
     items -> metrics -> numbers -> tables
 
+A doc is one question to a model. An item is one reply with its score, in the form of the log.
+Numbers are computed from items alone, so that a saved run can be scored and judged again.
+
 To write a benchmark:
 
-1. Subclass `Benchmark` once. `read` validates the released files, `sources` lists the videos, and
-   `docs` returns a task's docs: one mapping for each question.
-2. Make one `Task` for each task of lmms-eval. `prompt` turns a doc into what the model gets,
-   `log_fields` selects the doc's fields for the log, `score` turns a reply into an item, and
-   `metrics` turn items into numbers.
+1. Subclass `Benchmark` once. It has to give `name`, `title`, `how_to_get`, `records`,
+   `paper_judge`, `tasks`, `read` and `docs`; everything else has a default. `read` validates the
+   released files, and `docs` returns a task's docs. `sources` lists the videos, if there are any.
+2. Make one `Task` for each task of lmms-eval. `prompt` turns a doc into the parts that the model
+   gets, `log_fields` selects the doc's fields for the log, `score` turns a reply into the fields
+   of an item, and `metrics` turn items into numbers.
 3. If a number needs the items of several tasks, add a `JointMetric`.
-4. Beside the module, write a YAML file for each task. Name an instance of the class as an entry
-   point (registry.py).
+4. Write a YAML file for each task. It names functions that are the same for all benchmarks, such
+   as `process_docs: !function lmms_eval_tasks.host.names.docs_TASK` (host/names.py).
+5. Name an instance of the class as an entry point (registry.py). `lmms_eval --tasks TASK` then runs
+   the task, and `lmms-eval-tasks doctor --tasks TASK` checks it.
 
 Everything else is written once and knows no benchmark: running, checking, judging later, rescoring,
 estimating, intervals and tables (host/, runs/, report/). docs/your_benchmark.md is a complete
 benchmark on one page.
 
-A doc is one question to a model. An item is one reply with its score, as the log holds it. Both are
-plain mappings, as in lmms-eval and its JSON logs. Each task declares the fields of its docs and
-items in TypedDicts, so that mypy refuses a wrong key or a wrong type. Three type variables name
+Docs and items are plain mappings, as in lmms-eval and its JSON logs. Each task declares their
+fields in TypedDicts, so that mypy refuses a wrong key or a wrong type. Three type variables name
 these TypedDicts: D is the doc, K is the part of the doc that the log keeps, and I is the item,
 which is K with the fields that `score` returned.
 """
@@ -178,7 +183,8 @@ class Task(Generic[D, K, I]):
     # Returns the doc's fields for the log: all that `score` reads, as plain JSON types.
     log_fields: Callable[[D], K]
     # Returns the item's further fields, given the log's fields and the reply. In a task with a
-    # judge, `score` is a generator that yields requests for judgements (judges/asking.py).
+    # judge, `score` is a generator: with `yield from` and a function of judges/asking.py, it
+    # requests a verdict. A run, `rescore` or an estimate supplies the verdict.
     score: Callable[[K, str], Scoring[Fields] | Fields]
     metrics: Sequence[Metric[I]]
     # Names of the item's fields that identify the question: its text or options, media, setting and
@@ -302,7 +308,10 @@ class KnownAnswers:
 
 
 class Benchmark:
-    """One benchmark. A package subclasses this once and names an instance as its entry point."""
+    """One benchmark. A package subclasses this once and names an instance as its entry point.
+
+    A subclass has to give the attributes without a default, `read` and `docs`.
+    """
 
     # Also the folder below the data root, and the first part of the tasks' names.
     name: ClassVar[str]
