@@ -140,7 +140,7 @@ def current() -> Context:
 def _begins_in() -> Context:
     """Return the context in which a new one begins: this thread's, else that of the process.
 
-    A new thread may not belong to the run in progress, so its run does not count here.
+    A new thread may not belong to the run in progress, so that run's context does not count here.
     """
     return _HERE.get() or _OUTSIDE
 

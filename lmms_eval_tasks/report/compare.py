@@ -170,7 +170,7 @@ def _inside(quantity: Quantity, difference: Interval) -> Interval:
 class Paired(NamedTuple):
     """The items that two runs share: equal questions, whatever their ids."""
 
-    pairs: Sequence[tuple[Asked, Asked]]  # items of the first and of the second run
+    pairs: Sequence[tuple[Asked, Asked]]  # items of both runs; the second has the first one's id
     first: int  # number of items of the first run
     second: int
     other: int  # number of ids that mean different questions in the two runs
@@ -244,7 +244,10 @@ _BY_ID = "id "  # prefix of the replacement for a hash, if a log does not have i
 
 
 def _hashes(*sides: Mapping[Key, Asked]) -> list[dict[Key, str]]:
-    """Return the hash of each item, cut to the length that the side with less information has."""
+    """Return the hash of each item, cut to the length that both sides have.
+
+    An item without a hash gets its id, with a prefix, in place of a hash.
+    """
     found = [{key: str(item[ASKED]) for key, (_, item) in own.items()} for own in sides]
     size = min((len(one) for own in found for one in own.values() if one), default=0)
     return [{key: one[:size] or f"{_BY_ID}{key[1]}" for key, one in own.items()} for own in found]

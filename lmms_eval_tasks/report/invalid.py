@@ -62,7 +62,7 @@ def of_judge(usage: Iterable[Mapping[str, Json]], labels: Collection[str]) -> di
 
     Args:
         usage: a row for each task and judge.
-        labels: judges of tasks, without the members of panels.
+        labels: judges that tasks ask, without the judges inside panels and debates.
     """
     from lmms_eval_tasks.judges.verdict import NONE, Status
 

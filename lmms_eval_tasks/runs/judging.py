@@ -21,7 +21,8 @@ class JudgeUsage(NamedTuple):
     """The work of a run's judges."""
 
     usage: tuple[JsonObject, ...] = ()  # rows for each task and judge (judges/run.py)
-    labels: frozenset[str] = frozenset()  # judges of tasks, without the members of panels
+    # Judges that tasks ask, without the judges inside panels and debates.
+    labels: frozenset[str] = frozenset()
     given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, with the reason
     prices: str = ""  # source and date of the prices
     departures: tuple[str, ...] = ()  # lines about parameters that endpoints ignored or refused

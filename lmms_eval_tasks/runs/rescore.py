@@ -32,7 +32,8 @@ from lmms_eval_tasks.utils.saved_runs import MEND, SavedRun, refuse_twice, saved
 
 T = TypeVar("T")
 FEW = 3  # at most so many ids in a line; the file of --output has all
-# The common facts of joined runs: the model, a hash of the data, and the selection of docs.
+# The facts that joined runs share: the model, the hash of the data, and the setting in which videos
+# were shown.
 Side = tuple[str | None, str, str]
 
 
@@ -169,9 +170,10 @@ def rescore_saved(
     joined: list[Numbers] = []
 
     def small(run: SavedRun) -> tuple[Side, Items]:
-        """Return the parts of a run's items that are needed later, to save memory.
+        """Return the run's side, and the fields of its items that are needed later, to save memory.
 
-        For the tasks of a joint metric, these are all fields but the verdicts.
+        For the tasks of a joint metric, these are all fields but the verdicts; for others id and
+        status.
         """
         items, read_otherwise, counts = _scored(benchmark, run, asked)
         if not items:
@@ -324,7 +326,7 @@ def _numbers(
 def _joined(
     benchmark: Benchmark, side: Side, own: Mapping[str, tuple[SavedRun, Items]], done: Rescored
 ) -> Iterator[Numbers]:
-    """Yield the joint numbers of runs with the same model, data and docs."""
+    """Yield the joint numbers of runs with the same model, data and setting."""
     for join in benchmark.joint_metrics:
         runs = [own[name][0] for name in join.tasks if name in own]
         sides = {run.task: own[run.task][1] for run in runs}
