@@ -108,7 +108,7 @@ def two_scores(noises: Sequence[float]) -> World:
 
 
 def same(rng: Rng, n: int, size: int = PER_VIDEO) -> Any:  # noqa: ARG001
-    """Return the same number of questions for each video."""
+    """Return the same number of questions, `size`, for each of n videos."""
     return np.full(n, size)
 
 

@@ -29,7 +29,7 @@ SAMPLE = "sample"
 
 
 class Setting(str, Generic[T_co]):
-    """The name of a setting's variable, with the setting's form; T_co is the type of its value."""
+    """A setting: the name of its variable, with its form; T_co is the type of its value."""
 
     form: Any  # how a text becomes the value: a type that pydantic reads, or a function
     metavar: str  # name of the value in help texts; "" for a switch

@@ -105,10 +105,10 @@ class Item(BaseModel):
 
 
 def folded(text: str) -> str:
-    """Return a text in the form for comparisons here.
+    """Return a text in the form in which texts are compared here.
 
-    That is Unicode NFC, lower case, with single blanks and without a full stop at the end. This is
-    weaker than `fold` in utils/replies/answers.py, for which "C" and "C#" are equal.
+    That is Unicode NFC in lower case, with single blanks and without a full stop at the end. This
+    is weaker than `fold` in utils/replies/answers.py, for which "C" and "C#" are equal.
     """
     return " ".join(unicodedata.normalize("NFC", text).casefold().split()).removesuffix(".")
 

@@ -88,7 +88,7 @@ def criteria(
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
-    """Return the chosen baselines and how they are computed, as plain types for a run's results."""
+    """Return the chosen baselines and their computation, as plain types for a run's results."""
     known = [name for name in JUDGED_BASELINES if name in which]
     made = {GEVAL: geval.describe(config)} if GEVAL in which else {}
     return {"which": known, "prompt": prompt().note(), **made}

@@ -84,7 +84,7 @@ def bert_score(
     model: str | None = None,
     lang: str = "it",
 ) -> ModelScores:
-    """Return F1 of each item against its best reference, at most 1; values below 0 are possible.
+    """Return F1 of each item against its best-matching reference, at most 1; it may be below 0.
 
     A candidate without a word scores 0. References without a word are left out, and an item without
     any other scores 0. An item without references has no value. An item's score depends on that

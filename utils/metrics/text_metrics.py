@@ -130,7 +130,7 @@ def ptb_words(text: str) -> list[str]:
 
 
 def rouge_l(candidate: str, references: Sequence[str]) -> float:
-    """Return ROUGE-L F1 in 0..1 against the best reference.
+    """Return ROUGE-L F1 in 0..1 against the best-matching reference.
 
     Time grows with the product of the two lengths (about 1 s for 5,000 by 1,000 words).
 
@@ -141,7 +141,7 @@ def rouge_l(candidate: str, references: Sequence[str]) -> float:
 
 
 def rouge_1(candidate: str, references: Sequence[str]) -> float:
-    """Return ROUGE-1 F1 in 0..1 against the best reference, by rouge-score with its own tokenizer.
+    """Return ROUGE-1 F1 in 0..1 against the best-matching reference, by rouge-score's tokenizer.
 
     Raises:
         ValueError: there is no reference.
@@ -187,7 +187,7 @@ def rouge_scorer(*kinds: str, plain: bool = False) -> RougeScorer:
 
 
 def meteor(candidate: str, references: Sequence[str]) -> float:
-    """Return METEOR in 0..1 against the best reference, by NLTK with Italian stems.
+    """Return METEOR in 0..1 against the best-matching reference, by NLTK with Italian stems.
 
     The fragmentation penalty never vanishes: n words against themselves score 1 - 0.5 / n^3, so one
     right word alone has 0.5.

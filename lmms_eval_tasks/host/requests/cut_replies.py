@@ -33,10 +33,10 @@ def tokens(lm: ModelInstance, text: str) -> int | None:
 
 
 def opened_in_prompt(lm: ModelInstance, texts: Sequence[str]) -> bool:
-    """Return True if the chat template opens the reasoning, even without a tag in the reply.
+    """Return True if the chat template opens the reasoning in the prompt.
 
-    The template of the class's tokenizer decides. Without a tokenizer, the result is True if most
-    replies close a tag that they did not open.
+    A reply without a tag is then all reasoning. The template of the class's tokenizer decides.
+    Without a tokenizer, the result is True if most replies close a tag that they did not open.
     """
     for holder in _holders(lm):
         for content in ("x", [{"type": "text", "text": "x"}]):

@@ -28,7 +28,7 @@ Size = tuple[int, int]  # width and height in pixels
 
 
 class Deliveries:
-    """Facts of a run's requests by task and doc id, kept until their replies are scored."""
+    """Facts about a run's requests by task and doc id, kept until their replies are scored."""
 
     def __init__(self) -> None:
         # The media that reached the model (DeliveredMedia, in plain types).
