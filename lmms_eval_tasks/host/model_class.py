@@ -223,7 +223,11 @@ def _positions(checkpoint: Path) -> Findings:
 
 
 def built(model: context.RunModel) -> type:
-    """Return the model's class, imported in the way in which lmms-eval will import it."""
+    """Return the model's class, imported in the way in which lmms-eval will import it.
+
+    Raises:
+        TasksError: the import fails; the message has the reason.
+    """
     from lmms_eval.models import MODEL_REGISTRY_V2
 
     who = f"{model.name} ({model.interface})"

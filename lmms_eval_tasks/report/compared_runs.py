@@ -42,7 +42,11 @@ class Side:
 
     @functools.cached_property
     def items(self) -> dict[str, Items]:
-        """The items of each task, in the form in which its numbers count them."""
+        """The items of each task, in the form in which its numbers count them.
+
+        Raises:
+            DataError: an item lacks a field that every item of its task has.
+        """
         found: dict[str, Items] = {}
         for task, run in self.runs.items():
             items, of = saved.saved_items(run), registry.of(task).tasks[task]

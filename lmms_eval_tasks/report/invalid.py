@@ -141,7 +141,11 @@ def together(*found: Mapping[str, str]) -> dict[str, str]:
 
 
 def stop(problems: Mapping[str, str]) -> None:
-    """End a command with the code INVALID and a line for each problem, if there are any."""
+    """End a command with a line for each problem, if there are any.
+
+    Raises:
+        SystemExit: there are problems; the code is INVALID.
+    """
     for line in problems.values():
         say(f"INVALID: {line}")
     if problems:

@@ -235,6 +235,9 @@ def placed(source: Path) -> dict[str, Path]:
     """Return a release's files by their target path, found by name at any depth (Benchmark.files).
 
     JSON and HDF5 may come one after the other.
+
+    Raises:
+        DataError: a file cannot be read, or there is no file of HAVEN.
     """
     places: dict[str, Path] = {}
     for slug in SOURCES:
