@@ -35,7 +35,7 @@ class RunModel:
 class ClassPlan:
     """The settings for the run's model class that the package decided on (models/plan.py)."""
 
-    interface: Interface = "simple"  # which of the model's two classes runs
+    interface: Interface = "simple"  # the interface of the model's class that runs
     # Arguments for the class, in addition to the user's.
     arguments: Mapping[str, Any] = field(default_factory=dict)
     videos_as_pictures: bool = False  # a video is sent as plan.FRAMES pictures

@@ -37,7 +37,7 @@ class Prompt:
 
     text: dict[str, str]  # part -> text with placeholders
     hash: str  # first 12 hex digits of the SHA-256 of the file's bytes
-    source: str  # where it was read: the user's path, or the path inside the package
+    source: str  # path of the file: the user's, or inside the package
 
     def note(self) -> dict[str, str]:
         """Return the file's hash and source, for results."""

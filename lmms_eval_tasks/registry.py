@@ -123,7 +123,7 @@ def folder(name: str) -> Path | None:
     """Return the folder of a benchmark's files; None if there is none or it cannot be found."""
     try:
         spec = importlib.util.find_spec(package(name))
-    except ERRORS:  # of the import of a package above this one
+    except ERRORS:  # the import of a package above this one failed
         return None
     places = spec.submodule_search_locations if spec else None
     # Resolve the link of the file, not of the folder: an editable installation links single files.

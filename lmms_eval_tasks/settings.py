@@ -31,7 +31,7 @@ SAMPLE = "sample"
 class Setting(str, Generic[T_co]):
     """A setting: the name of its variable, with its form; T_co is the type of its value."""
 
-    form: Any  # how a text becomes the value: a type that pydantic reads, or a function
+    form: Any  # conversion of a text into the value: a type that pydantic reads, or a function
     metavar: str  # name of the value in help texts; "" for a switch
     help: str  # the setting's effect, in one line
     default: T_co  # the value if the setting is not set

@@ -106,7 +106,7 @@ def replay() -> Iterator[dict[str, object]]:
 class QuestionTexts(NamedTuple):
     """One question with all its texts; `lure` is an answer whose decisive words are changed."""
 
-    category: str  # as released, with its suffix
+    category: str  # the released name with its suffix
     question: str
     answers: list[str]  # eight answers
     pairs: list[tuple[str, str]]  # eight pairs (true, false)
