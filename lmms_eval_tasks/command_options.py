@@ -1,4 +1,4 @@
-"""Settings as options of our own commands, from the table that `lmms_eval` has its options from."""
+"""Settings as options of our own commands, from the same table as the options of `lmms_eval`."""
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask nobody: say what it
 
 
 def environment(dry_run: bool) -> Mapping[str, str]:
-    """The process's; with a key that is set, of an estimate, which needs none."""
+    """Return the process's environment; for an estimate, with a made-up key if none is set.
+
+    An estimate sends no request, so it needs no key.
+    """
     from lmms_eval_tasks.judges.config import KEY
 
     return {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
 
 
 def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], Command]:
-    """A command that takes these settings as options; it is told by the settings themselves.
+    """Return a decorator that adds the options of these settings to a command.
 
-    All settings are `checked` before it begins, unless it does so itself.
+    During the command, `settings` has the values of these options. All settings are checked before
+    the command begins; `checked=False` leaves the check to the command.
     """
     names = {one.removeprefix(settings.PREFIX).lower(): settings.TABLE[one] for one in variables}
 

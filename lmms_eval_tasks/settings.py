@@ -1,8 +1,8 @@
-"""Every setting a user can make: one table, from which options, variables, docs and errors follow.
+"""All settings of the package in one table, which options, variables, docs and errors come from.
 
 A setting is an option of `lmms_eval` (`--max-cost`) and a variable (`LMMS_EVAL_TASKS_MAX_COST`),
-which also reaches runs started in other ways; the option stands above the variable. All are read
-when asked for, never at import.
+which also reaches runs that were started in other ways. The option takes precedence over the
+variable. A setting is read when it is used, never at import.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ SAMPLE = "sample"
 
 
 class Setting(str, Generic[T_co]):
-    """One setting: its variable, as a text, with all that is known of it; T_co is what is read."""
+    """A setting: the name of its variable, with its form; T_co is the type of its value."""
 
-    form: Any  # of a text that is not empty: a type that pydantic reads, or a function
-    metavar: str  # what stands for the text, in help; "" of a switch
-    help: str  # what it does, in one line
-    default: T_co  # what holds where it is unset
-    is_option: bool  # of `lmms_eval`
+    form: Any  # conversion of a text into the value: a type that pydantic reads, or a function
+    metavar: str  # name of the value in help texts; "" for a switch
+    help: str  # the setting's effect, in one line
+    default: T_co  # the value if the setting is not set
+    is_option: bool  # True if it is also an option of `lmms_eval`
 
     @property
     def option(self) -> str:
-        """The option on the command line."""
+        """The option on the command line, such as `--max-cost`."""
         return "--" + self.removeprefix(PREFIX).lower().replace("_", "-")
 
 
 TABLE: dict[str, Setting[Any]] = {}  # by variable
 
 
-CHOICES = "NAME=VALUE,..."  # metavar of what `chosen` reads
+CHOICES = "NAME=VALUE,..."  # metavar of a setting that `chosen` reads
 
 
 def declare(
@@ -58,16 +58,19 @@ def declare(
     *,
     is_option: bool = True,
 ) -> Setting[Any]:
-    """Put a setting into the table, as a benchmark's settings.py does with its own.
+    """Add a setting to the table; a benchmark's settings.py calls this for its own settings.
 
     Args:
-        name: of its variable, without PREFIX.
-        form: of a text that is not empty: a type that pydantic reads, or a function that raises a
-            ValueError.
-        metavar: what stands for the text, in help; "" of a switch.
-        told: what it does, in one line.
-        default: what holds where it is unset.
-        is_option: of `lmms_eval`, too.
+        name: name of the variable, without PREFIX.
+        form: how a text that is not empty becomes the value: a type that pydantic reads, or a
+            function that raises a ValueError.
+        metavar: name of the value in help texts; "" for a switch.
+        told: the setting's effect, in one line.
+        default: the value if the setting is not set.
+        is_option: True if it is also an option of `lmms_eval`.
+
+    Raises:
+        ValueError: the name is malformed, or already declared.
     """
     made: Setting[Any] = Setting(PREFIX + name)
     if not re.fullmatch("[A-Z][A-Z0-9_]*", name):
@@ -92,7 +95,7 @@ def _path(text: str) -> Path:
 
 
 def _frames(text: str) -> list[tuple[str, int]]:
-    """`32,video7=16` as [("", 32), ("video7", 16)]."""
+    """Return `32,video7=16` as [("", 32), ("video7", 16)]."""
     found = []
     for part in text.split(","):
         name, _, number = part.strip().rpartition("=")
@@ -103,7 +106,7 @@ def _frames(text: str) -> list[tuple[str, int]]:
 
 
 def _pictures(text: str) -> tuple[str, str]:
-    """`jpeg:85` as ("JPEG", "85")."""
+    """Return `jpeg:85` as ("JPEG", "85")."""
     name, _, quality = text.strip().lower().partition(":")
     if name == "png" and not quality:
         return "PNG", ""
@@ -113,7 +116,11 @@ def _pictures(text: str) -> tuple[str, str]:
 
 
 def paths(text: str) -> list[Path]:
-    """The form of `PATH,...`; a ValueError if nothing is in one."""
+    """Return the paths in `PATH,...`.
+
+    Raises:
+        ValueError: a path does not exist.
+    """
     found = [_path(part.strip()) for part in text.split(",") if part.strip()]
     for path in found:
         if not path.exists():
@@ -128,7 +135,7 @@ DATA: Setting[Path | None] = declare("DATA", _path, "ROOT", _data)
 _cache = "where clips, sample, replies and data live; the system's user cache if unset"
 CACHE: Setting[Path | None] = declare(
     "CACHE", _path, "DIR", _cache, is_option=False
-)  # of the machine, not of a run
+)  # no option, since it belongs to the machine, not to a run
 PROMPTS: Setting[Path | None] = declare(
     "PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name"
 )
@@ -199,17 +206,17 @@ BERTSCORE: Setting[str | None] = declare(
 
 
 def text(variable: str) -> str:
-    """The user's value as written; "" if it is not set."""
+    """Return the user's text for a setting, without spaces around it; "" if it is not set."""
     run = context.current()
     around: Mapping[str, str] = os.environ if run.environment is None else run.environment
     return run.options.get(variable, around.get(variable, "")).strip()
 
 
 def value(variable: Setting[T]) -> T:
-    """The user's value in the setting's type; its default if it is not set.
+    """Return a setting's value in its type; its default if it is not set.
 
     Raises:
-        TasksError: naming the variable and the form it takes.
+        TasksError: the text does not fit; the message names the variable and the expected form.
     """
     run = context.current()
     if run.environment is None:
@@ -229,21 +236,21 @@ def _read(variable: Setting[T]) -> T:
         reads = TypeAdapter(reads).validate_python
     try:
         return cast(T, reads(given))
-    except Exception as error:  # a ValueError, or what somebody's form raises
-        errors = getattr(error, "errors", None)  # pydantic's, which is of several lines
+    except Exception as error:  # a ValueError, or any error of another package's form
+        errors = getattr(error, "errors", None)  # pydantic's own message has several lines
         raise TasksError(
             f"{variable}={given!r}: {errors()[0]['msg'] if errors else error}"
         ) from None
 
 
 def set_options(values: Mapping[str, Any]) -> None:
-    """Take over what options say, by variable, from now on; None says nothing."""
+    """Set options by their settings' variables, from now on; a value of None changes nothing."""
     run = context.current()
     run.options, run.values = {**run.options, **_texts(values)}, {}
 
 
 def use_options(values: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """`say`, for a while, in this thread and in what is started from it in a run."""
+    """Return a context manager in which options have these values, in this thread and its run."""
     return context.with_options(_texts(values))
 
 
@@ -252,10 +259,10 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def check_settings() -> None:
-    """Read every setting once, before a model is loaded.
+    """Read every setting once, before the model is loaded.
 
     Raises:
-        TasksError: one is misspelt, or not of its form.
+        TasksError: a variable is misspelt, or its text does not fit its form.
     """
     check_names()
     for variable in TABLE.values():
@@ -263,22 +270,22 @@ def check_settings() -> None:
 
 
 def take() -> None:
-    """Settle the settings of a run that begins: what the environment says later is not its own."""
+    """Fix the environment of a run that begins; later changes of the environment do not count."""
     context.current().environment = {one: os.environ[one] for one in TABLE if one in os.environ}
 
 
 def check_names() -> None:
-    """Is every variable of ours that is set one that exists?
+    """Check that each variable with our prefix is a setting.
 
     Raises:
-        TasksError: one is not; it would have no effect.
+        TasksError: a variable is no setting, and would have no effect.
     """
     for told in misspelt():
         raise TasksError(told)
 
 
 def misspelt() -> Iterator[str]:
-    """A line on each variable of ours that is set and does not exist."""
+    """Yield a line for each variable in the environment that has our prefix and is no setting."""
     known = [one.removeprefix(PREFIX) for one in TABLE]
     for name in sorted(os.environ):
         found = re.match("LMMS_EVAL_TASKS?_", name, re.IGNORECASE)
@@ -288,7 +295,7 @@ def misspelt() -> Iterator[str]:
 
 
 def markdown() -> str:
-    """The table of docs/settings.md."""
+    """Return the Markdown table of docs/settings.md."""
     lines = ["| option of `lmms_eval` | variable | meaning |", "|---|---|---|"]
     for one in TABLE.values():
         option = f"`{f'{one.option} {one.metavar}'.strip()}`" if one.is_option else ""
@@ -298,10 +305,14 @@ def markdown() -> str:
 
 
 def read_choices(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The user's choices, as `NAME=VALUE,...` in a setting; the first value of each unless told.
+    """Return the value of each option in a setting of the form `NAME=VALUE,...`.
+
+    Args:
+        variable: the setting.
+        choices: the allowed values of each option; the first one is its default.
 
     Raises:
-        TasksError: an option is unknown, given twice, or has none of its values.
+        TasksError: an option is unknown or is given twice, or its value is not allowed.
     """
     given: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text(variable).split(","))):
@@ -316,16 +327,19 @@ def read_choices(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[st
 
 
 def setting_note(variable: str) -> str:
-    """The line on a run's numbers that the user set a variable; "" if it is not set."""
+    """Return the line for results that says that a setting is not the default; "" if it is."""
     given = text(variable)
     return f"made with {variable}={given}: not the default" if given else ""
 
 
-# --- what several modules ask ---------------------------------------------------------------------
+# --- derived values -------------------------------------------------------------------------------
 
 
 def cache_dir() -> Path:
-    """Folder for clips, the packaged sample and downloaded metric files. Not created here."""
+    """Return the folder for clips, the packaged sample and downloaded metric files.
+
+    The folder may not exist.
+    """
     if (given := value(CACHE)) is not None:
         return Path(given)
     import platformdirs
@@ -334,25 +348,29 @@ def cache_dir() -> Path:
 
 
 def is_sample() -> bool:
-    """True when the user asked for the packaged sample by name."""
+    """Return True if the user named the packaged sample as the data."""
     return text(DATA) == SAMPLE
 
 
 def data_root() -> Path:
-    """Folder with one subfolder per benchmark; the user cache if nothing is set."""
+    """Return the folder with a subfolder for each benchmark.
+
+    Default: a folder in the user cache.
+    """
     return cache_dir() / SAMPLE if is_sample() else value(DATA) or cache_dir() / "data"
 
 
 def data_folder(benchmark: str) -> Path:
-    """A benchmark's folder under the data root, whether it is there or not."""
+    """Return a benchmark's folder below the data root; it may not exist."""
     return data_root() / benchmark
 
 
 def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
-    """A benchmark's folder under the data root.
+    """Return a benchmark's folder below the data root, which exists.
 
     Raises:
-        DataError: it is not there; says how to get the data and where to put them.
+        DataError: the folder does not exist; the message says how to get the data and where to put
+            them.
     """
     place = data_folder(benchmark)
     if is_sample() and not place.is_dir():
@@ -367,7 +385,7 @@ def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
 
 
 def judge_cache() -> Path | None:
-    """Folder of the judges' replies; None if the user switched the cache off."""
+    """Return the folder with the judges' replies; None if the user switched this cache off."""
     if text(JUDGE_CACHE).lower() in ("off", "none"):
         return None
     return _path(text(JUDGE_CACHE)) if text(JUDGE_CACHE) else cache_dir() / "judge"
@@ -375,19 +393,19 @@ def judge_cache() -> Path | None:
 
 @dataclass(frozen=True)
 class JudgeLimits:
-    """Limits of a run's judges, over all its processes; None is no limit."""
+    """Limits for all judges of a run together, over all its processes; None means no limit."""
 
-    concurrency: int | None = None  # requests in flight; None is the judge's default
+    concurrency: int | None = None  # requests at the same time; None: the judge's default
     requests_per_minute: float | None = None
-    max_calls: int | None = None  # replies paid for
-    max_cost: float | None = None  # US dollars
-    stop_after: int = JUDGE_STOP_AFTER.default  # failed requests in a row; 0 never stops
-    timeout: float | None = None  # seconds of each attempt; None is the judge's own
-    patience: float = JUDGE_PATIENCE.default  # seconds of waiting for a busy endpoint
+    max_calls: int | None = None  # most replies that are paid for
+    max_cost: float | None = None  # most US dollars that are spent
+    stop_after: int = JUDGE_STOP_AFTER.default  # failed requests in a row that end a run; 0: never
+    timeout: float | None = None  # seconds for each attempt at a request; None: the judge's own
+    patience: float = JUDGE_PATIENCE.default  # seconds that a request waits for a busy endpoint
 
 
 def judge_limits() -> JudgeLimits:
-    """The user's limits."""
+    """Return the limits that the user set for judges."""
     return JudgeLimits(
         concurrency=value(JUDGE_CONCURRENCY),
         requests_per_minute=value(JUDGE_RPM),
@@ -400,17 +418,20 @@ def judge_limits() -> JudgeLimits:
 
 
 def may_fail() -> float:
-    """The share of verdicts or requests that may fail in a valid run."""
+    """Return the share (0..1) of verdicts or requests that may fail in a valid run."""
     return value(MAX_FAILED)
 
 
 def frames_for(video: str, default: int = 32) -> int:
-    """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4)."""
+    """Return the number of uniform frames for a video.
+
+    `--frames` may name exceptions (MAIA, 4.4).
+    """
     named: dict[str, int] = dict(reversed(value(FRAMES)))
     return named.get(video, named.get("", default))
 
 
-# --- of benchmarks --------------------------------------------------------------------------------
+# --- settings of benchmarks -----------------------------------------------------------------------
 
 
 def _of_benchmarks() -> None:
@@ -422,7 +443,8 @@ def _of_benchmarks() -> None:
             except registry.ERRORS as error:
                 notify.notify(f"the settings of {name} are not available ({error!r})")
             for one in set() if registry.is_ours(name) else {*TABLE} - before:
-                # Else an option could be lmms-eval's own, or another benchmark's.
+                # Another package's setting has to begin with its benchmark's name. Any other name
+                # could be an option of lmms-eval or a setting of another benchmark.
                 if not one.startswith(f"{PREFIX}{re.sub('[^A-Z0-9]', '_', name.upper())}"):
                     del TABLE[one]
                     notify.notify(f"{one}: a setting of {name} has to begin with its name")

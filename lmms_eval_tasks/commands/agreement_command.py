@@ -1,4 +1,4 @@
-"""The command `agreement`: is a judge any good, by answers whose verdicts are known (checks.py)."""
+"""The command `agreement`: test a judge with answers whose verdicts are known (checks.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.costs import LikelyRequest
 
 ALL = "all"
-NO_REPLY = {"api_error", "skipped"}  # statuses of a verdict that say nothing of the judge itself
+NO_REPLY = {"api_error", "skipped"}  # statuses of a verdict without a reply of the judge
 ASSUMED = "20 words for each reason, a claim for each sentence"
 REASON = '{"reason": "%s", "score": 1}' % ("word " * 20)
 
@@ -71,7 +71,7 @@ def agreement_command(
                 f"{known.source[0]}: there is no answer with a known verdict: name other data with "
                 "--from PATH, or leave it out for the packaged sample"
             )
-        if count is None and known.tables:  # which are also of answers with unknown verdicts
+        if count is None and known.tables:  # the tables also cover answers with unknown verdicts
             answers = list(known.answers)
         requests = _requests(whose, answers)
         cost = costs.plan(config, requests)
@@ -83,7 +83,8 @@ def agreement_command(
         prepare.check_judge(whose)
         notify(announcement(config, prepare.judge_prompt(whose)))
         notify(summary)
-        current.progress.expect(len(requests) - len(answers))  # ordered_map: 1 for each
+        # Ordered_map counts 1 for each answer.
+        current.progress.expect(len(requests) - len(answers))
         name = f"{benchmark}_agreement"
         judged = _judged(whose, config, answers, name)
         current.progress.close()
@@ -106,10 +107,10 @@ def agreement_command(
 
 
 def _count(items: str) -> int | None:
-    """The number of answers; None for all.
+    """Return the number of answers; None for all.
 
     Raises:
-        TasksError: it is no number.
+        TasksError: the text is no number.
     """
     if items == ALL:
         return None
@@ -121,10 +122,10 @@ def _count(items: str) -> int | None:
 def _known_answers(
     whose: Benchmark, source: Path | None, *, whole: bool
 ) -> tuple[KnownAnswers, str]:
-    """The answers of `--from`, of the user's data, or else of the packaged sample; and its title.
+    """Return the answers of `--from`, of the user's data, or of the sample, and a title.
 
     Raises:
-        DataError: there are none in `--from`, or data cannot be read.
+        DataError: `--from` has no such answers, or the data cannot be read.
     """
     from lmms_eval_tasks import sample
 
@@ -146,7 +147,7 @@ def _known_answers(
 
 
 def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[LikelyRequest]:
-    """The requests to the judge, with a likely reply each."""
+    """Return the requests to the judge, each with a likely reply."""
     from lmms_eval_tasks.runs import estimate
 
     return [
@@ -163,7 +164,7 @@ def _reply(criterion: Criterion) -> str:
 def _judged(
     whose: Benchmark, config: JudgeConfig, answers: Sequence[KnownAnswer], name: str
 ) -> list[Item]:
-    """The items of the answers, each scored as in a run."""
+    """Return the items of the answers, each scored as in a run."""
     from lmms_eval_tasks.judges import make_judge, run
     from lmms_eval_tasks.judges.asking import VerdictSource
     from lmms_eval_tasks.runs import scoring
@@ -179,7 +180,7 @@ def _judged(
 def _check(
     title: str, reference_answers: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
 ) -> JsonObject:
-    """The figures of each verdict, and in a line what comes of them; for people and JSON."""
+    """Return the figures of each verdict and a line about the result, in the form for JSON."""
     from lmms_eval_tasks.runs import known_answers
 
     pairs = known_answers.compare(answers, aggregate.as_counted(items))
@@ -195,7 +196,7 @@ def _check(
 
 
 def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
-    """Keep a check for later runs, if the judge replied about every answer."""
+    """Save a check for later runs, if the judge replied about every answer."""
     verdicts = ((item.get("verdicts") or {}).values() for item in items)
     failures = [{one["status"] for one in own} - {"ok"} for own in verdicts]
     if lost := sum(bool(own) and own <= NO_REPLY for own in failures):
@@ -207,7 +208,7 @@ def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
 
 
 def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
-    """Count the verdicts that came of each known one; a row for each kind and known verdict."""
+    """Return a table of the numbers of judge's verdicts, a row for each known verdict."""
     from lmms_eval_tasks.tables.paper_tables import by_row
 
     is_label, several = len(check["scale"]) == 2, len(check["verdicts"]) > 1
@@ -234,14 +235,14 @@ def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
 
 
 def _with_ends(interval: Mapping[str, Json], times: float, decimals: int, unit: str = "") -> str:
-    """A number, 1 at most, with its interval, where there is one: "93 % [80, 98]"."""
+    """Return a number, at most 1, as text with its interval if it has one: "93 % [80, 98]"."""
     parts = (interval["estimate"], interval["low"], interval["high"])
     value, *ends = (None if one is None else f"{times * min(one, 1):.{decimals}f}" for one in parts)
     return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
 
 
 def _answers(answers: Sequence[KnownAnswer], items: Items) -> list[JsonObject]:
-    """Each answer with its verdicts, for JSON; its text stays in the data."""
+    """Return each answer with its verdicts, for JSON; the answer's text stays in the data."""
     return [
         {"task": one.task, "id": one.doc["id"], "known": dict(one.right_verdicts)}
         | {name: item.get(name) for name in ("status", "verdicts")}

@@ -39,7 +39,7 @@ app.add_typer(prompts_app, name="prompts")
 
 
 def main() -> None:
-    """Run the command; an error written for the user ends it with that one message and code 2."""
+    """Run the command; an error for the user prints one message and exits with code 2."""
     try:
         with interrupts.ending(exits=True):
             app()
@@ -70,7 +70,7 @@ def _options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="And the host's."),
     ] = False,
 ) -> None:
-    if context.invoked_subcommand != "doctor":  # which tells it among other things
+    if context.invoked_subcommand != "doctor":  # doctor reports this with its other findings
         settings.check_names()
 
 
@@ -141,7 +141,7 @@ def prepare(
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    if settings.is_sample():  # which is never changed
+    if settings.is_sample():  # the sample is never changed
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
     print(registry.find_benchmark(benchmark).prepare(source, settings.data_root(), link))
 
@@ -163,7 +163,7 @@ def models(
 
 @prompts_app.callback()
 def _group() -> None:
-    """Keeps `import` a command of its own."""
+    """Keep `import` a command of its own: typer merges a single command into its group."""
 
 
 @prompts_app.command("import")
@@ -209,7 +209,7 @@ def _add_commands_of_benchmarks() -> None:
 
 
 def _name_of(command: Any) -> str:
-    """The name of a command or of a group of commands."""
+    """Return the name of a command or of a group of commands."""
     return str(command.name or command.callback.__name__.replace("_", "-"))
 
 

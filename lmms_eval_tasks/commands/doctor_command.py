@@ -1,4 +1,4 @@
-"""The command `doctor`: what would stop or spoil a run, in a minute before it."""
+"""The command `doctor`: checks, in a minute before a run, for all that would stop or spoil it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     )
     yield from carried_out([*machine.checks(), host])
     named = None
-    with suppress(Exception):  # is told when the model's turn comes
+    with suppress(Exception):  # the check of the model will report this
         named = model_class.run_model(run)
     model = partial(model_class.examined, run) if run["model"] else None
     with machine.usable_cache(), context.begun(named):
@@ -84,13 +84,13 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
 
 
 def _sample() -> Findings:
-    """Make it: the checks behind this one look at its files."""
+    """Prepare the packaged sample, since later checks read its files; no findings."""
     sample.ready()
     yield from ()
 
 
 def _show(console: Console, finding: Finding) -> None:
-    """A line with a mark, and under it what mends it."""
+    """Print a finding as a line with a mark, and below it how to correct it."""
     mark, colour = _MARKS[finding.state]
     mark = mark if console.encoding.startswith("utf") else finding.state
     told = Text.assemble((f"{mark} ", colour), (f"{finding.about}: ", "bold"), finding.message)

@@ -1,4 +1,4 @@
-"""The commands about judges: `estimate` before a run, `cache` for the replies paid for."""
+"""The commands about judges: `estimate` before a run, `cache` for replies that were paid for."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""For Python and notebooks: the docs of a task, the item of one reply, a saved run as data frames.
+"""Functions for Python and notebooks: a task's docs, one reply's item, saved runs as data frames.
 
     >>> import lmms_eval_tasks
     >>> lmms_eval_tasks.read_run("out").numbers
     >>> lmms_eval_tasks.score_reply("maia_vsv", lmms_eval_tasks.load_docs("maia_vsv")[0], "A")
 
-docs/python.md shows each. Settings are taken from the environment at each call, as a run does.
+docs/python.md shows each of them. Each call reads the settings from the environment, as a run does.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class RunFrames(NamedTuple):
     """Saved runs as pandas data frames, which join by `run`, `task` and `id`.
 
     runs: a row for each run: `run` (its name), `model`, `command`, and `folder`.
-    items: a row for each item, with the fields of its task; those of other tasks are NaN there.
-    verdicts: a row for each verdict of a judge: `verdict` is its name, `score` NaN without one.
+    items: a row for each item, with the fields of its task; fields of other tasks are NaN.
+    verdicts: a row for each verdict of a judge: `verdict` is its name, `score` is NaN without one.
     numbers: a row for each headline number, with its 95 % interval, `valid` and `conditions`.
     """
 
@@ -45,7 +45,7 @@ class RunFrames(NamedTuple):
 def read_run(*paths: str | Path) -> RunFrames:
     """Read saved runs: output folders of lmms-eval, or files of samples in them.
 
-    Runs of several models, or of one model in several folders, have names of their own.
+    Several models, or one model in several folders, are several runs with different names.
 
     Raises:
         TasksError: there is no saved run of our tasks, a file is damaged, or pandas is not
@@ -94,10 +94,11 @@ def _verdicts(sides: list[Side]) -> Iterator[Mapping[str, object]]:
 
 
 def load_docs(task: str) -> list[Doc]:
-    """The docs of a task on the user's data (`LMMS_EVAL_TASKS_DATA`), in their order.
+    """Return the docs of a task from the user's data (`LMMS_EVAL_TASKS_DATA`), in their order.
 
     Raises:
-        TasksError: there is no such task, or its data are missing or bad; says what to do.
+        TasksError: there is no such task, or its data are missing or invalid; the message says what
+            to do.
     """
     benchmark = _benchmark(task)
     with context.begun():
@@ -106,14 +107,14 @@ def load_docs(task: str) -> list[Doc]:
 
 
 def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> JsonObject:
-    """Return the item of one reply, as a run saves it.
+    """Return the item of one reply, in the form in which a run saves it.
 
     Args:
-        task: its name.
-        doc: one of `load_docs(task)`.
+        task: name of the task.
+        doc: an element of `load_docs(task)`.
         reply: the model's text.
-        judge: as `--judge` takes it; `none` asks nobody, and an item that needs a verdict has the
-            status `unjudged`.
+        judge: a judge in the form of `--judge`. With `none`, no judge is asked, and an item that
+            needs a verdict has the status `unjudged`.
 
     Raises:
         TasksError: there is no such task, or the judge cannot be used.

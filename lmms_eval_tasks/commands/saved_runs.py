@@ -1,4 +1,4 @@
-"""The commands on saved runs: `rescore` computes every metric again, `judge` asks for verdicts."""
+"""The commands for saved runs: `rescore` computes all metrics again, `judge` adds verdicts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | Non
 
 
 def _read(logs: Sequence[Path]) -> Saved:
-    """Saved runs by benchmark; a DataError if nothing of ours is there."""
+    """Return saved runs by benchmark; a DataError if there is no run of our tasks."""
     may_fail = settings.may_fail()
     read = [saved_files.read_saved_run(file) for file in saved_files.find_sample_files(logs)]
     runs = saved_files.join_parts(read, may_fail)

@@ -1,4 +1,4 @@
-"""The commands `haven build` and `haven picture`: HAVEN's records of one's own."""
+"""The commands `haven build` and `haven picture`, for HAVEN records of a user's own videos."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def build_command(
     if dry_run and judge is None:
         raise TasksError("--dry-run says what the texts cost: name who writes them with --judge")
     config = None
-    if judge is not None:  # the paper names none, so no default
+    if judge is not None:  # no default, since the paper names no judge
         env = environment(dry_run)
         config = writer.writer(judge, env, "--judge", "one model that sees writes the texts")
     with run.use(run.from_settings(progress=False)):
@@ -94,5 +94,5 @@ def picture_command(
 
 
 def add(app: typer.Typer) -> None:
-    """Add it to `lmms-eval-tasks`."""
+    """Add the command group `haven` to `lmms-eval-tasks`."""
     app.add_typer(haven_app, name="haven")

@@ -1,4 +1,4 @@
-"""HAVEN's own settings."""
+"""Settings that only HAVEN has."""
 
 from __future__ import annotations
 

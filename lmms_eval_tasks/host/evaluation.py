@@ -1,8 +1,8 @@
 """A run of lmms-eval with tasks of ours: its checks, its kept replies and its results section.
 
-The run is checked before the model is built; judged tasks get as many scoring threads as the judge
-may have requests in flight (lmms-eval's default is four); lmms-eval is kept from sending a wrong
-frame; and our section is added to the results.
+The run is checked before the model is built. Judged tasks get as many scoring threads as the judge
+may have requests in flight (lmms-eval's default is four). lmms-eval is kept from sending a wrong
+frame. At the end, our section is added to the results.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import finish, judging, prepare
 from lmms_eval_tasks.utils import interrupts
 
-# A run puts back what it changes in other modules, which two at a time would mix up.
+# A run restores its changes to other modules at its end, so two runs at a time would conflict.
 _ALONE = threading.RLock()
-_THREADS, HOST_THREADS = "process_docs_parallel", 4  # and lmms-eval's default
+_THREADS, HOST_THREADS = "process_docs_parallel", 4  # the argument's name and lmms-eval's default
 
 
 def evaluated(
@@ -37,7 +37,7 @@ def evaluated(
 
     Args:
         evaluate: lmms-eval's `simple_evaluate`.
-        bound: its arguments.
+        bound: the arguments of the call.
         tasks: our tasks among those of the run.
 
     Raises:
@@ -70,7 +70,7 @@ def evaluated(
         stack.enter_context(endpoints.right_media())
         known = stack.enter_context(replies.run_requests(given, tasks))
         results: Results | None = evaluate(*bound.args, **bound.kwargs)
-        if results is not None:  # on rank 0, which has all items
+        if results is not None:  # only on rank 0, which has all items
             finish.score_together(results, tasks)
         work = judged.end()
         if results is not None:
@@ -85,7 +85,7 @@ def _is_command() -> bool:
 
 
 def _check(arguments: Arguments, tasks: Sequence[str]) -> None:
-    """Stop before the model is built if these tasks cannot run; make their media."""
+    """Check that these tasks can run, before the model is built, and make their media."""
     needs.check_filelock()
     if number := arguments.get("num_fewshot"):
         raise TasksError(
@@ -101,7 +101,7 @@ def _check(arguments: Arguments, tasks: Sequence[str]) -> None:
 
 @contextmanager
 def _of_all() -> Iterator[None]:
-    """Context manager within which all processes of the run raise an error that one of them raises.
+    """Make all processes of the run raise an error that one of them raises inside the context.
 
     Otherwise those without an error would wait for the others, and a `--config` list would go on
     with processes at different runs.
@@ -120,7 +120,7 @@ def _of_all() -> Iterator[None]:
 
 
 def _score_side_by_side(arguments: Arguments, n_replies: int, signature: inspect.Signature) -> None:
-    """Have lmms-eval score `n_replies` replies at a time, unless the user chose a number."""
+    """Make lmms-eval score `n_replies` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
         notify(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
     elif arguments.get(_THREADS, HOST_THREADS) == HOST_THREADS:
@@ -129,7 +129,7 @@ def _score_side_by_side(arguments: Arguments, n_replies: int, signature: inspect
 
 @contextmanager
 def _named_scoring() -> Iterator[None]:
-    """Context manager within which verdicts are recorded under the name of their task.
+    """Record verdicts under the name of their task while the context lasts.
 
     lmms-eval does not pass the name to `process_results`.
     """

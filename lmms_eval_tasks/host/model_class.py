@@ -1,4 +1,4 @@
-"""lmms-eval's class of a model: the class that it takes, and checks that it can be built here."""
+"""The model's class in lmms-eval: which class a run takes, and checks that it can be built here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lmms_eval_tasks.utils.metrics import local_models
 
 
 def run_model(run: Mapping[str, Json]) -> context.RunModel | None:
-    """The run's model by the arguments of `simple_evaluate`; None for an object of the user's.
+    """Return the run's model from the arguments of `simple_evaluate`; None for a model object.
 
     Raises:
         TasksError: lmms-eval has no such model.
@@ -40,17 +40,17 @@ def run_model(run: Mapping[str, Json]) -> context.RunModel | None:
     if isinstance(arguments, str):
         try:
             arguments = simple_parse_args_string(arguments)
-        except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
+        except ValueError:  # some classes parse their arguments themselves, such as `lm_pairs`
             arguments = {"": arguments}
     return context.RunModel(name, interface_of(name, bool(run.get("force_simple"))), arguments)
 
 
 def interface_of(model: str, force_simple: bool = False) -> context.Interface:
-    """The interface of the class that lmms-eval takes: chat if the model has it, else simple.
+    """Return the interface of lmms-eval's class: chat if the model has it, else simple.
 
     Args:
-        model: a name of lmms-eval's.
-        force_simple: take the simple class in any case.
+        model: a model name of lmms-eval.
+        force_simple: True to take the simple class in any case.
 
     Raises:
         TasksError: lmms-eval has no such model.
@@ -66,7 +66,7 @@ def interface_of(model: str, force_simple: bool = False) -> context.Interface:
 
 
 def _some_video() -> bytes:
-    """An mp4 of one small frame."""
+    """Return an mp4 of one small frame, as bytes."""
     import av
 
     written = io.BytesIO()
@@ -78,7 +78,7 @@ def _some_video() -> bytes:
 
 
 def set_up(run: Arguments) -> list[str]:
-    """Put the arguments that we set for the class into the run's, and check that it can be built.
+    """Add our arguments for the class to the run's, and check that the class can be built.
 
     Returns:
         Lines that tell the user which arguments are set.
@@ -105,16 +105,19 @@ def set_up(run: Arguments) -> list[str]:
 
 
 def _as_text(arguments: Mapping[str, object]) -> str:
-    """Arguments in the form of `--model_args`: `simple_evaluate` documents a dict, but reads text.
+    """Return arguments in the form of `--model_args`.
+
+    `simple_evaluate` documents a dict, but reads a text.
 
     Raises:
-        TasksError: a value would be read back from the text as another value; names it.
+        TasksError: lmms-eval would read a value from the text as another value; the message names
+            it.
     """
     from lmms_eval.utils import simple_parse_args_string
 
     for name, value in arguments.items():
         read: dict[str, object] = {}
-        with contextlib.suppress(ValueError):  # what stands behind a comma is no argument
+        with contextlib.suppress(ValueError):  # the text behind a comma is no argument
             read = simple_parse_args_string(f"{name}={value}")
         if read != {name: value} and not (isinstance(value, str) and str(read.get(name)) == value):
             raise TasksError(
@@ -125,7 +128,7 @@ def _as_text(arguments: Mapping[str, object]) -> str:
 
 
 def advice(run: Arguments) -> list[str]:
-    """Lines that tell which arguments to pass for the run's model (model_capabilities.advice)."""
+    """Return lines with arguments to pass for the run's model (model_capabilities.advice)."""
     model, batch = context.current().model, str(run.get("batch_size") or 1)
     return model_capabilities.advice(model, int(batch)) if model and batch.isdecimal() else []
 
@@ -134,16 +137,16 @@ def advice(run: Arguments) -> list[str]:
 
 
 def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
-    """The checks of the command `doctor` of a run's model: class, key, checkpoint and arguments.
+    """Yield the findings of `doctor` about a run's model: class, key, checkpoint and arguments.
 
     Raises:
         TasksError: the class cannot be used for these tasks.
     """
     if (model := context.current().model) is None:
-        run_model(run)  # says why
+        run_model(run)  # raises an error that gives the reason
         return
     plan = prepare.go_by_plan(model, needs)
-    model = context.current().model or model  # whose class may be another one now
+    model = context.current().model or model  # the plan may have changed the class
     who, taken = (
         f"{model.name} ({model.interface})",
         capability_pages.line(model.name, model.interface),
@@ -175,7 +178,7 @@ def _key(model_class: type, model: context.RunModel) -> Findings:
 
 
 def _source(model_class: type) -> str:
-    """The source of lmms-eval's modules that define a class and its bases."""
+    """Return the source code of lmms-eval's modules that define a class and its bases."""
     modules = {
         one.__module__ for one in model_class.__mro__ if one.__module__.startswith("lmms_eval.m")
     }
@@ -204,7 +207,7 @@ def _positions(checkpoint: Path) -> Findings:
     """Check the position of the text behind a video, by the checkpoint's config (positions.py)."""
     try:
         starts = positions.starts_of(checkpoint)
-    except Exception as error:  # whatever a config of others makes of its class
+    except Exception as error:  # a checkpoint's config may cause any error
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         yield Finding("warning", f"where the text behind a video starts is not known ({why})")
         return
@@ -222,7 +225,11 @@ def _positions(checkpoint: Path) -> Findings:
 
 
 def built(model: context.RunModel) -> type:
-    """The model's class, imported as lmms-eval imports it a moment later."""
+    """Return the model's class, imported in the way in which lmms-eval will import it.
+
+    Raises:
+        TasksError: the import fails; the message has the reason.
+    """
     from lmms_eval.models import MODEL_REGISTRY_V2
 
     who = f"{model.name} ({model.interface})"
@@ -230,7 +237,7 @@ def built(model: context.RunModel) -> type:
         path = MODEL_REGISTRY_V2.resolve(model.name, model.interface == "simple").class_path
         module, _, name = path.rpartition(".")
         found: type = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever a module of lmms-eval does when it is imported
+    except Exception as error:  # the import of lmms-eval's module may raise any error
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise TasksError(
             f"{who} cannot be imported here ({why}); lmms-eval-tasks models {model.name} says what "
@@ -243,12 +250,12 @@ def built(model: context.RunModel) -> type:
 
 
 def _device_map(model_class: type, model: context.RunModel) -> dict[str, str]:
-    """Arguments for a class whose default `device_map` is "", which transformers 5 refuses.
+    """Return an argument for a class whose default `device_map` is "", an error in transformers 5.
 
-    Empty for other classes, and in runs of several processes: there the classes name the device
+    {} for other classes. {} also in runs of several processes, in which the classes name the device
     of each process.
     """
-    # A class that passes its arguments on is asked together with its bases.
+    # A class may pass its arguments on to its bases, so their signatures count, too.
     signatures = (
         inspect.signature(vars(one).get("__init__", object)) for one in model_class.__mro__
     )

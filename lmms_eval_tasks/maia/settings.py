@@ -1,4 +1,4 @@
-"""MAIA's own settings."""
+"""Settings that only MAIA has."""
 
 from __future__ import annotations
 

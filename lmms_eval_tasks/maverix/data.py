@@ -1,10 +1,10 @@
-"""MAVERIX's data: which items can be asked, the docs that tasks make of them, a user's files.
+"""MAVERIX's data: the items that a run asks, and the docs of each task.
 
-    choice     one doc per item, id "ID"
-    open       two, "ID/original" and "ID/paraphrase"
-    circular   eight, "ID/r0" to "ID/r7"
+    choice      one doc for an item, with the id "ID"
+    open        two docs, "ID/original" and "ID/paraphrase"
+    circular    eight docs, "ID/r0" to "ID/r7"
 
-A task with `long` in its name asks about the whole video, the others about an item's segment.
+A task with `long` in its name shows the whole video. All other tasks show the item's segment.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ RELEASED = (
     "the authors' released lines: options in their order; videos/ and subtitles/ are the cut "
     "segments, videos_full/ and subtitles_full/ the full videos"
 )
-NAMED = 20  # videos of one line
+NAMED = 20  # at most so many videos are named in one line
 
 
 def media_sources(release: MaverixRelease, names: Sequence[str]) -> list[Source]:
-    """The videos of each length that tasks show (Benchmark.sources).
+    """Return the video files of each length that the tasks show (Benchmark.sources).
 
-    All tasks of a run ask the same items: one whose video has no sound is left out of each of them
-    if A or V+A is among them.
+    All tasks of a run ask the same items. If A or V+A is among them, an item whose video has no
+    sound is left out of all tasks.
     """
     tasks = [TASKS[name] for name in names]
-    # Our own form has one file for both lengths.
+    # Data in our own schema have one file for both lengths.
     asked = {task.length for task in tasks}
     lengths = [length for length in release.lengths if length in asked] or ["localized"]
     with_sound = any(task.mode.sound for task in tasks)
@@ -86,13 +86,19 @@ def _source(release: MaverixRelease, names: Sequence[str], length: str, with_sou
 
 @dataclass(frozen=True)
 class MaverixData(LoadedData):
-    """The data of a run, with what its model cannot read; files may go while it answers."""
+    """A run's data, with lines about missing subtitles.
 
-    silent: Sequence[str] = ()  # lines on items without subtitles (`silent`)
+    The lines are made before the model runs, since files may disappear during the run.
+    """
+
+    silent: Sequence[str] = ()  # lines about items without subtitles (`silent`)
 
 
 def silent(loaded: LoadedData, names: Sequence[str]) -> list[str]:
-    """Lines on items without cues: there S is the bare question, and V+S is V."""
+    """Return lines about items without subtitles in S and V+S.
+
+    For such an item, S is the question alone, and V+S equals V.
+    """
     lines = []
     tasks = [TASKS[name] for name in names]
     for length in sorted({task.length for task in tasks if task.mode.subtitles}):
@@ -107,7 +113,7 @@ def silent(loaded: LoadedData, names: Sequence[str]) -> list[str]:
 
 
 def items(loaded: LoadedData) -> list[Item]:
-    """The items that all tasks of the run ask, in the file's order."""
+    """Return the items that all tasks of the run ask, in the file's order."""
     tasks = {task for one in loaded.sources for task in one.source.tasks}
     left_out = loaded.left_out(min(tasks, default=""))
     return [item for item in loaded.release.items if item.id not in left_out]
@@ -117,12 +123,12 @@ def items(loaded: LoadedData) -> list[Item]:
 
 
 def shown_order(item: Item) -> list[int]:
-    """Places in the file of the options in the order in which they are shown.
+    """Return the indices of an item's options in the file, in the order in which they are shown.
 
-    Depends on the id only: the same on every machine and rank, under --limit, and for every mode.
-    Over many ids each option, so the right one too, falls on each letter equally often. Exactly as
-    often within one file would need the other items, and an item's letters would change with them.
-    A file that says `shuffled` keeps its order.
+    The order follows from the id alone, so that it is the same on every machine and rank, under
+    `--limit`, and in every mode. Over many ids, each option, and so the right one, has each letter
+    equally often. Exactly equal numbers within one file would need the other items, and an item's
+    letters would change with them. Items marked `shuffled` keep the file's order.
     """
 
     def rank(place: int) -> str:
@@ -133,7 +139,7 @@ def shown_order(item: Item) -> list[int]:
 
 
 def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
-    """A task's docs (Benchmark.docs)."""
+    """Return a task's docs (Benchmark.docs)."""
     asked = TASKS[task]
     made: list[ChoiceDoc | OpenDoc] = []
     for item in items(loaded):
@@ -142,7 +148,7 @@ def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
             made += _open_ended(item, shared)
         elif asked.kind == "choice":
             made.append(_choice(item, shared))
-        else:  # each option stands once at each letter
+        else:  # in turn, each option has each letter once
             made += [
                 {**_choice(item, shared, turn), "id": f"{item.id}/r{turn}", "rotation": turn}
                 for turn in range(N_OPTIONS)
@@ -151,14 +157,14 @@ def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
 
 
 def _shared(loaded: LoadedData, item: Item, task: MaverixTask) -> AskedItem:
-    """What all docs of an item have, in plain types; "" stands for what is unlabelled.
+    """Return the fields that all docs of an item share, in plain types; "" for a missing label.
 
-    A segment that ends a rounded second after its video (video_checks.py) ends with it.
+    A segment that ends after its video by a rounded second (video_checks.py) ends with the video.
     """
     release: MaverixRelease = loaded.release
     infos = [one.infos.get(one.source.windows[item.id].video) for one in loaded.sources[:1]]
     seconds = next((info.end for info in infos if info is not None), math.inf)
-    # A cut file's is another one.
+    # A cut file has another length than its whole video.
     measured = "" if release.released else duration_class(seconds)
     return {
         "id": item.id,
@@ -181,7 +187,10 @@ def _shared(loaded: LoadedData, item: Item, task: MaverixTask) -> AskedItem:
 def _window(
     release: MaverixRelease, item: Item, length: str, seconds: float = math.inf
 ) -> ShownWindow:
-    """Its files, and the segment in them; None and None is the whole video."""
+    """Return an item's files, with start and end of its segment in seconds.
+
+    Both times are None for the whole video.
+    """
     path = release.subtitles_of(item.video, length)
     whole = length == "long" or item.start is None or item.end is None
     return {
@@ -193,7 +202,7 @@ def _window(
 
 
 def _choice(item: Item, shared: AskedItem, turn: int = 0) -> ChoiceDoc:
-    """The item with its eight options, moved up by `turn` places."""
+    """Return the doc of an item's eight options, moved up by `turn` places."""
     order = shown_order(item)
     order = [*order[turn:], *order[:turn]]
     answer = LETTERS[order.index(LETTERS.index(item.answer))]
@@ -202,9 +211,9 @@ def _choice(item: Item, shared: AskedItem, turn: int = 0) -> ChoiceDoc:
 
 
 def _open_ended(item: Item, shared: AskedItem) -> list[OpenDoc]:
-    """The question and its paraphrase, with the reference that both share.
+    """Return the docs of the question and its paraphrase, which share the reference.
 
-    `references` and `lure`, a wrong option, are for scripted models.
+    Scripted models use `references` and `lure`, a wrong option.
     """
     wrong = [place for place in shown_order(item) if LETTERS[place] != item.answer]
     wordings = {"original": item.opened or item.question, "paraphrase": item.paraphrase}
@@ -230,7 +239,7 @@ _read_cues = functools.lru_cache(maxsize=1024)(subtitles.read_cues)
 
 
 def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:
-    """Those of the doc's segment, rebased to its beginning."""
+    """Return the subtitles of a doc's segment, with times from the segment's start."""
     path, start, end = doc["subtitle_path"], doc["start"], doc["end"]
     found = _read_cues(Path(path)) if path else []
     return found if start is None or end is None else subtitles.cut(found, start, end)
@@ -240,7 +249,7 @@ def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:
 
 
 def status_notes(release: MaverixRelease) -> list[str]:
-    """Lines for `data status`: the file's form, borrowed wordings, and missing subtitles."""
+    """Return lines for `data status`: the file's form, borrowed wordings, missing subtitles."""
     lines = [RELEASED if release.released else OUR_SCHEMA, *release.notes]
     if borrowed := release.borrowed:
         lines.append(

@@ -1,4 +1,4 @@
-"""The command `facts`: MovieRecapsQA's layer of facts and questions for a user's own recap."""
+"""The command `facts`: MovieRecapsQA's facts and questions for a user's own recap."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ def facts_command(
 
 
 def add(app: typer.Typer) -> None:
-    """Add it to `lmms-eval-tasks`."""
+    """Add the command `facts` to `lmms-eval-tasks`."""
     app.command("facts")(facts_command)

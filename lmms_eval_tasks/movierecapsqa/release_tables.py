@@ -1,11 +1,11 @@
-"""The four tables of the full release, put together to segments in the form of schema.py.
+"""The four tables of the full release, joined to segments in the form of schema.py.
 
     ROOT/movierecapsqa/{recaps,segments,questions,facts}.{json,jsonl,csv,parquet}   or in data/
     ROOT/movierecapsqa/subtitles/VIDEOID.srt   the movie's subtitles; MOVIE_VIDEOID.srt as well
     ROOT/movierecapsqa/labels.csv   or another ending: the user's labels, if any
 
-Subtitles are not released: each recap names an address, and the user fetches them. They are the
-whole movie's, and a segment's part is cut out by its times in the movie.
+Subtitles are not released. Each recap names an address from which the user downloads them. They
+cover the whole movie, and a segment's part is cut out by the segment's times in the movie.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lmms_eval_tasks.utils.media.subtitles import Cue, clock
 _IDS = ("video_id", "segment_id", "question_id", "fact_id")
 _LISTS = ("fact_ids", "aligned_fact_ids")
 _NUMBERS = ("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time")
-# What is needed of each table; ids of facts and questions are looked up within a segment.
+# The columns that are needed of each table. Ids of facts and questions are unique in a segment.
 TABLES = {
     "recaps": ("video_id", "movie_name", "subtitle_url"),
     "segments": ("video_id", "segment_id", *_NUMBERS, "fact_ids"),
@@ -38,7 +38,10 @@ Row = dict[str, Any]
 
 
 class Subtitle(NamedTuple):
-    """A recap's subtitles: where they are, or None; what to fetch, and the name to save it by."""
+    """The subtitles of a recap's movie: their address, and their file or None.
+
+    `name` is the path below the benchmark's folder to which the user saves them.
+    """
 
     movie: str
     url: str
@@ -47,10 +50,10 @@ class Subtitle(NamedTuple):
 
 
 def find_tables(folder: Path) -> dict[str, Path]:
-    """The four tables in a folder or its `data/`; empty where questions and facts have none.
+    """Return the four tables in a folder or its `data/`; {} if there are no questions and facts.
 
     Raises:
-        DataError: a table is there twice, or not all of them are there.
+        DataError: a table exists twice, or some tables are missing.
     """
     for base in (folder, folder / "data"):
         there = {name: list(table_files(base, name)) for name in TABLES}
@@ -65,9 +68,9 @@ def find_tables(folder: Path) -> dict[str, Path]:
 
 
 def table_files(base: Path, name: str) -> Iterator[Path]:
-    """The files of a table in a folder, or of the user's `labels`, in any form."""
+    """Yield the files of a table in a folder, or of the user's `labels`, in any format."""
     yield from (file for end in _ENDINGS if (file := base / f"{name}.{end}").is_file())
-    for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's own
+    for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's forms
         yield from sorted(base.glob(form))
 
 
@@ -75,7 +78,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
     """Put the user's labels into the questions of segments.
 
     Raises:
-        DataError: the file cannot be read, or labels what is no question.
+        DataError: the file cannot be read, or labels a question that does not exist.
     """
     labels = {row["id"]: {name: row[name] for name in SPLIT} for row in _rows(file, ("id", *SPLIT))}
     for entry in entries:
@@ -87,11 +90,11 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
 
 
 def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
-    """Put the tables together: segments as schema.py reads them, and subtitles by recap video.
+    """Join the tables: return segments in the form of schema.py, and subtitles by recap video.
 
     Raises:
-        DataError: a table or the subtitles cannot be read, or a row names what is not there; names
-            the place.
+        DataError: a table or the subtitles cannot be read, or a row names a missing record; the
+            message names the place.
     """
     recaps, segments, questions, facts = (
         list(_rows(files[name], needed)) for name, needed in TABLES.items()
@@ -114,7 +117,7 @@ def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
                 "videoId": video,
                 "startTime": row["recap_start_time"],
                 "endTime": row["recap_end_time"],
-                # As the name of a file.
+                # In the form of a file name.
                 "movieId": " ".join(movie.replace("/", "_").replace("\\", "_").split()),
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
@@ -141,14 +144,20 @@ def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
 
 
 def _id(row: Row) -> str:
-    """Of the segment whose row it is."""
+    """Return the id of the segment that a row belongs to."""
     return f"{row['video_id']}.{row['segment_id']}"
 
 
 def dialogue(cues: Sequence[Cue], start: Any, end: Any) -> str:
-    """What is said in a window of the movie, in seconds, as the site's srt has it.
+    """Return the dialogue in a window of the movie, in the srt form of the project's site.
 
-    "" where that is no window: the schema complains of it.
+    Args:
+        cues: the movie's subtitles.
+        start: seconds in the movie.
+        end: seconds in the movie.
+
+    Returns:
+        "" for an invalid window, which the schema reports later.
     """
     if not isinstance(start, int | float) or not isinstance(end, int | float) or not start < end:
         return ""
@@ -174,7 +183,7 @@ def _subtitle(recap: Row, folder: Path) -> Subtitle:
 
 
 def _rows(file: Path, needed: Sequence[str]) -> Iterator[Row]:
-    """The rows of a table, with ids as text; only what is needed of them, and their `place`."""
+    """Yield the rows of a table with the needed columns, ids as text, and the row's `place`."""
     found = released_files.read_table(file)
     if not found:
         raise DataError(f"{file}: holds no rows")
@@ -187,7 +196,7 @@ def _rows(file: Path, needed: Sequence[str]) -> Iterator[Row]:
 
 
 def _value(name: str, value: Any, place: str) -> Any:
-    """A value as JSON has it: CSV has numbers and lists as text."""
+    """Return a value in JSON's types; CSV has numbers and lists as text."""
     if name in _IDS:
         return str(value).strip()
     if isinstance(value, str) and name in (*_LISTS, *_NUMBERS):

@@ -1,11 +1,11 @@
-"""MovieRecapsQA's own settings."""
+"""Settings that only MovieRecapsQA has."""
 
 from __future__ import annotations
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.settings import Setting
 
-# Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
+# Judged metrics that the user can add; each needs further requests.
 JUDGED_BASELINES = ("geval", "helmet")
 
 

@@ -1,7 +1,7 @@
 """Media that reached the model, in words: for a run's first screen, and for its conditions.
 
-Items tell it of each request (`arrived`, counted in host/requests/delivery.py); nothing is told
-where nobody could count.
+Items hold the counts of each request (`arrived`, from host/requests/delivery.py). Without counts
+there is no line.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from lmms_eval_tasks.utils.json_files import Json
 
 Arrived = Mapping[
     str, Json
-]  # `arrived` of an item: DeliveredMedia.told (host/requests/delivery.py), and `of`
+]  # an item's `arrived`: DeliveredMedia.told (host/requests/delivery.py), and `of`
 
-# Prompts that differ by less, in tokens or as a share, may do so by their chat templates alone.
+# Smaller differences of prompts, in tokens or as a share, may come from chat templates alone.
 _FEW, _SHARE = 8, 0.02
 _WHERE = {
     "sent": "in what was sent",
@@ -28,7 +28,7 @@ _WHERE = {
 
 
 def line(items_by_task: Mapping[str, Items]) -> str:
-    """Return what reached the model, by task; "" where nothing was counted."""
+    """Return the media that reached the model, by task, as a line; "" without counts."""
     told: dict[str, list[str]] = {}
     prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
@@ -51,7 +51,7 @@ def line(items_by_task: Mapping[str, Items]) -> str:
 
 
 def short(name: str, items: Items) -> str:
-    """Say that the model saw fewer frames than the protocol's; "" if it saw all, or unknown."""
+    """Return a line if the model saw fewer frames than the protocol's; else ""."""
     seen = [one for one in _seen(items) if one.get("of") and one["frames"] is not None]
     missed = [one for one in seen if _frames(one) < one["of"]]
     if not missed:
@@ -64,19 +64,23 @@ def short(name: str, items: Items) -> str:
 
 
 def prompt_lengths(items: Items) -> dict[str, int]:
-    """Tokens of each item's prompt, pictures included, by id; without items of unknown length."""
+    """Return the tokens of each item's prompt with its pictures, by id.
+
+    Items whose prompts have unknown lengths are left out.
+    """
     return {str(item.get("id")): item["arrived"]["prompt_tokens"] for item in _counted(items)}
 
 
 def differing_prompts(task: str, first: Items, second: Items) -> str:
-    """Say that two runs of one checkpoint got prompts of other lengths, and the likely reason.
+    """Return a line if two runs of one checkpoint got prompts of different lengths.
 
     Args:
         task: name of the task, for the line.
-        first, second: items of the two runs; those that both have, by id, are compared.
+        first: items of the first run.
+        second: items of the second run; items with ids in both runs are compared.
 
     Returns:
-        A line; "" if the prompts are equally long, or nobody counted them.
+        A line with the likely reason; "" if the prompts have equal lengths, or without counts.
     """
     runs = [
         {str(item.get("id")): item["arrived"] for item in _counted(run)} for run in (first, second)
@@ -96,7 +100,7 @@ def differing_prompts(task: str, first: Items, second: Items) -> str:
 
 
 def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
-    """The reason why prompts of the same items differ in length, as far as it is known."""
+    """Return the likely reason why prompts of the same items differ in length."""
 
     def differ(of: Callable[[Arrived], object]) -> bool | None:
         known = [(a, b) for a, b in (map(of, pair) for pair in pairs) if a and b]
@@ -119,7 +123,7 @@ def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
 
 
 def _counted(items: Items) -> list[Mapping[str, Json]]:
-    """The items whose prompts' lengths are known."""
+    """Return the items whose prompts' lengths are known."""
     return [item for item in items if (item.get("arrived") or {}).get("prompt_tokens")]
 
 
@@ -128,7 +132,10 @@ def _seen(items: Items) -> list[Mapping[str, Json]]:
 
 
 def _frames(delivered: Mapping[str, Json]) -> int:
-    """The different frames of a video; those that went as pictures are its frames too."""
+    """Return the number of different frames of a video.
+
+    Frames that were sent as pictures count, too.
+    """
     frames = delivered["frames"] or (delivered["pictures"] if delivered.get("of") else 0)
     return min(frames, delivered["distinct"] or frames)
 
@@ -155,7 +162,7 @@ def _words(delivered: list[Mapping[str, Json]]) -> str:
 
 
 def _pixels(delivered: list[Arrived]) -> str:
-    """The sizes of frames and pictures, and the tokens that they take; "" if neither is known."""
+    """Return the sizes of frames and pictures, and their tokens; "" if neither is known."""
     sizes = sorted({tuple(size) for one in delivered for size in one.get("sizes", ())}, key=prod)
     shown = dict.fromkeys(f"{width} x {height}" for width, height in sizes[:1] + sizes[-1:])
     tokens = {one["visual_tokens"] for one in delivered if one.get("visual_tokens")}

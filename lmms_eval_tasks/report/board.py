@@ -1,4 +1,4 @@
-"""A paper's tables and own runs on the terminal, as a page, and as data."""
+"""A paper's tables with the user's runs: on the terminal, as a page, and as data."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from lmms_eval_tasks.utils.json_files import JsonObject, check_output, write_tex
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-Conditions = Mapping[str, Record]  # of a run's numbers, by its label
+Conditions = Mapping[str, Record]  # conditions of a run's numbers, by the run's label
 
 
 # --- as text --------------------------------------------------------------------------------------
 
 
 class TextRow(NamedTuple):
-    """A line of a table as text."""
+    """A row of a table as text."""
 
     names: Sequence[str]
     texts: Sequence[str]
@@ -51,7 +51,7 @@ class TextRow(NamedTuple):
 
 
 def _shown(board: Leaderboard) -> Iterator[TextRow]:
-    """The lines, of a run's up to three: value, interval, and what it is less the paper's."""
+    """Yield the rows; a run has up to three: value, interval, and difference to the paper's."""
     places = [_decimals(board, place) for place in range(len(board.columns))]
     for line in board.lines:
         if not line.run:
@@ -72,7 +72,7 @@ def _shown(board: Leaderboard) -> Iterator[TextRow]:
 
 
 def _decimals(board: Leaderboard, place: int) -> int:
-    """The number of decimals that the paper has in a column, and one more."""
+    """Return the number of the paper's decimals in a column, plus one."""
     figures = (line.cells[place].figure for line in board.lines)
     return max((-int(one.as_tuple().exponent) for one in figures if one is not None), default=2) + 1
 
@@ -97,10 +97,10 @@ def _difference(cell: OurCell, decimals: int) -> str:
 
 
 def _grid(board: Leaderboard) -> tuple[list[str], list[str], list[TextRow]]:
-    """Headings of names and of columns, and the rows as they are printed."""
+    """Return the headings of names and of columns, and the rows in their printed form."""
     lines, columns = list(_shown(board)), [title for _, title in board.columns]
     if board.turned:
-        # What is a line here is a column of the paper's.
+        # A line here is a column of the paper's table.
         columns = [" ".join(filter(None, one.names)).strip() for one in lines]
         texts = zip(*(one.texts for one in lines), strict=True)
         pairs = zip(board.columns, texts, strict=True)
@@ -132,7 +132,7 @@ def _text(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Ren
 
 
 def _told(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
-    """The legend, and the conditions of the runs as lists."""
+    """Yield the legend, and the conditions of the runs as lists."""
     if any(line.beside for board in boards for line in board.lines):
         yield LEGEND
     for label, own in conditions.items():
@@ -174,7 +174,7 @@ def _markdown(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
 
 
 def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[JsonObject]:
-    """Every figure and every number of a run, in our units."""
+    """Yield every figure and every number of a run, in our units."""
     for board in boards:
         for line in board.lines:
             for place, (cell, column) in enumerate(zip(line.cells, board.columns, strict=True)):
@@ -202,7 +202,7 @@ def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Jso
 
 
 def _of(conditions: Conditions, line: LeaderboardRow, cell: OurCell | None) -> Record:
-    """The conditions of a number of a run; none of the paper's."""
+    """Return the conditions of a run's number; () for a paper's figure."""
     return concerning(conditions[line.run], cell.tasks) if cell else ()
 
 
@@ -233,7 +233,10 @@ def _html(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
 
 
 def _picture(board: Leaderboard) -> str:
-    """The numbers that are of all items, or else the first; "" where nothing of ours stands."""
+    """Return a chart of the numbers of all items, or of the first number.
+
+    The chart is "" if the table has no number of ours.
+    """
     of = [[line.cells[place].ours for line in board.lines] for place in range(len(board.columns))]
     kept = [place for place, own in enumerate(of) if any(isinstance(one, OurNumber) for one in own)]
     whole = [p for p in kept if any(isinstance(one, OurNumber) and not one.where for one in of[p])]
@@ -280,16 +283,17 @@ def show(
     """Print a benchmark's published rows and those of runs, or write them to a file.
 
     Args:
-        name: of the benchmark.
-        runs: folders or sample files; none for the published rows alone.
-        form: text, or one of FORMS.
-        output: the file; unset, a page goes to leaderboard_NAME.html and all else to the console.
-        console: for text.
-        names: the published models that are the same as the runs', in their order; by checkpoint
-            where no name is given.
+        name: name of the benchmark.
+        runs: folders or sample files; empty for the published rows alone.
+        form: text, or a key of FORMS.
+        output: the file. If it is None, a page goes to leaderboard_NAME.html and other forms to the
+            console.
+        console: console for text.
+        names: the published models that are the same as the runs', in the order of the runs;
+            without names, the checkpoint decides.
 
     Raises:
-        DataError: a run is not there or has nothing of this benchmark, or a name is unknown.
+        DataError: a run does not exist or has no task of this benchmark, or a name is unknown.
         TasksError: the form needs packages that are not installed.
     """
     benchmark = registry.load_benchmark(name)

@@ -1,4 +1,4 @@
-"""Pictures of numbers with their intervals: dots by row, a star of categories, a heat map."""
+"""Charts of numbers with their intervals: dots by row, a star of categories, a heat map."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.report.aggregation import Quantity
     from lmms_eval_tasks.report.compare import Comparison
 
-STEP = 22  # pixels of a row
+STEP = 22  # height of a row in pixels
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 
 def dots(lines: Sequence[Comparison], about: str) -> str:
-    """A row for each line, in it a dot with its interval for each side, and the paper's figures."""
+    """Return a chart with a row for each line: a dot with interval for each side.
+
+    The paper's figures are drawn, too.
+    """
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     rows: list[JsonObject] = []
     papers: list[JsonObject] = []
@@ -29,7 +32,7 @@ def dots(lines: Sequence[Comparison], about: str) -> str:
         for nth, label in enumerate(labels):
             if label in line.numbers:
                 one = line.numbers[label]
-                # Sides of a row stand below each other, or intervals would hide intervals.
+                # The sides of a row are drawn below each other, so that no interval hides another.
                 lane = place + (nth + 1) / (len(labels) + 1) - 0.5
                 ends = {"value": one.estimate, "low": one.low, "high": one.high}
                 rows.append(
@@ -91,13 +94,13 @@ def _of(lines: Sequence[Comparison]) -> list[Quantity]:
 def ranked(
     panels: Mapping[str, Sequence[Mapping[str, Json]]], rows: Sequence[str], about: str
 ) -> str:
-    """A row for each model: published figures as rings, runs as dots with their intervals.
+    """Return a chart with a row for each model: rings for published figures, dots for runs.
 
     Args:
         panels: by title the points, each with name, side ("" for a published one) and value; a
             run's may have low and high.
-        rows: names in their order; those without a point are left out.
-        about: what it shows, for those who cannot see it.
+        rows: names in their order; names without a point are left out.
+        about: description of the chart for readers who cannot see it.
     """
     points = [point for own in panels.values() for point in own]
     names = [name for name in dict.fromkeys(rows) if any(p["name"] == name for p in points)]
@@ -144,7 +147,7 @@ def ranked(
 
 
 def heat(lines: Sequence[Comparison], about: str) -> str:
-    """A column for each line, a row for each side, coloured by the number."""
+    """Return a chart with a column for each line and a row for each side, coloured by number."""
     cells = [
         {"line": line.quantity.row, "side": label, "value": one.estimate}
         for line in lines
@@ -171,7 +174,7 @@ def heat(lines: Sequence[Comparison], about: str) -> str:
 
 
 def star(lines: Sequence[Comparison], about: str) -> str:
-    """A spoke for each line, from 0 in the middle to 1, and an outline for each side."""
+    """Return a chart with a spoke from 0 to 1 for each line, and an outline for each side."""
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     count = len(lines)
 
@@ -194,7 +197,7 @@ def star(lines: Sequence[Comparison], about: str) -> str:
     names: list[JsonObject] = [
         {**at(place, 1.1), "name": one.row} for place, one in enumerate(_of(lines))
     ]
-    # Names beside the star begin or end at it.
+    # Names beside the star begin or end at its edge.
     aligned = {
         "left": [one for one in names if one["x"] > 0.05],
         "right": [one for one in names if one["x"] < -0.05],

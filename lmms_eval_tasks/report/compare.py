@@ -1,4 +1,4 @@
-"""Numbers of saved runs with their intervals, beside each other and beside the paper's rows."""
+"""Numbers of saved runs with their intervals, compared with each other and with the paper."""
 
 from __future__ import annotations
 
@@ -17,42 +17,45 @@ from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
-POINTS = 0.03  # the difference for which the number of videos is told
+POINTS = 0.03  # the difference for which a report gives the number of videos needed
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A number of one side minus the first side's, on the items that both were asked."""
+    """A number of one side minus the first side's, on the items that both have."""
 
     value: Interval
-    # Of no difference, corrected where several are tested together; None where nothing tests it.
+    # The p-value of no difference, corrected if several are tested together; None without a test.
     p: float | None
-    rose: int | None  # of what the number is a mean of; None if it is no mean
+    rose: int | None  # number of averaged values that rose; None if the number is no mean
     fell: int | None
 
     @property
     def needed(self) -> int | None:
-        """The number of videos like these that it takes to find a difference of POINTS."""
+        """The number of such videos that a test needs to find a difference of POINTS.
+
+        None if the difference has no standard error.
+        """
         se = self.value.se
         return stats.clusters_needed(se, self.value.clusters, POINTS) if se else None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A quantity of all sides, by their labels; only what has a value."""
+    """A quantity of all sides that have a value, by their labels."""
 
     quantity: Quantity
     numbers: Mapping[str, Interval]
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
 
-# --- what is shown --------------------------------------------------------------------------------
+# --- comparisons ----------------------------------------------------------------------------------
 
 
 def headlines(
     benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]
 ) -> list[Comparison]:
-    """The numbers of the host's table, of tasks and of what joins them."""
+    """Return the numbers of lmms-eval's table, of tasks and of their joint metrics."""
     quantities = [of_task(task, metric) for task in tasks for metric in headline_metrics(task)]
     for join in benchmark.joint_metrics:
         if sum(task.name in join.tasks for task in tasks) > 1:
@@ -62,7 +65,10 @@ def headlines(
 
 
 def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -> list[Comparison]:
-    """A number by one of the task's splits; the differences are tested together."""
+    """Return a number for each value of one of the task's splits.
+
+    The differences between sides are tested together.
+    """
     values = {
         str(item.get(split) or "") for side in sides for item in side.items.get(task.name, ())
     }
@@ -76,9 +82,9 @@ def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -
 
 
 def our_cell(benchmark: Benchmark, number: leaderboards.OurNumber, side: Side) -> Interval | None:
-    """A side's number that stands beside a paper's figure; None where it has none.
+    """Return a side's number that corresponds to a paper's figure; None if it has none.
 
-    It has an interval where results have one (Metric.has_interval).
+    It has an interval if the results have one (Metric.has_interval).
     """
     join = next((own for own in benchmark.joint_metrics if own.group == number.task), None)
     if join is not None:
@@ -103,12 +109,12 @@ def our_cell(benchmark: Benchmark, number: leaderboards.OurNumber, side: Side) -
 
 
 def headline_metrics(task: Task) -> list[Metric]:
-    """A task's headline numbers."""
+    """Return a task's headline numbers, which are columns of lmms-eval's table."""
     return [metric for metric in task.metrics if metric.host_fields is not None]
 
 
 def by_item(metric: Metric, items: Items) -> dict[str, float]:
-    """Per-item values of a metric, by item id; empty if the metric is not a mean of items."""
+    """Return the per-item values of a metric, by item id; {} if the metric is no mean of items."""
     found = metric.per_unit(metric.counted_items(items)) if metric.per_unit else {}
     ids = {item["id"] for item in items}
     return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
@@ -119,7 +125,7 @@ def by_item(metric: Metric, items: Items) -> dict[str, float]:
 
 def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
     numbers = {side.label: one for side in sides if (one := quantity.interval(side.task_items))}
-    # A number that is INVALID is no side of a difference.
+    # An INVALID number has no differences.
     first, *others = (side for side in sides if side is sides[0] or side.is_valid(quantity.tasks))
     if not first.is_valid(quantity.tasks):
         others = []
@@ -130,7 +136,7 @@ def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
 
 
 def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
-    """None where two sides were asked nothing in common, or one has no number."""
+    """Return the difference of two sides; None without common items, or if a side has no number."""
     first, second = ([one for one in side.task_items if quantity.takes(one)] for side in sides)
     if not (pairs := paired(first, second).pairs):
         return None
@@ -154,7 +160,7 @@ def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
 
 
 def _inside(quantity: Quantity, difference: Interval) -> Interval:
-    """No two shares are further apart than 1."""
+    """Return a difference of shares with its interval cut to -1..1."""
     if not quantity.is_share:
         return difference
     ends = max(difference.low, -1.0), min(difference.high, 1.0)
@@ -162,22 +168,22 @@ def _inside(quantity: Quantity, difference: Interval) -> Interval:
 
 
 class Paired(NamedTuple):
-    """The items that two runs have in common: what was asked is the same, whatever its id."""
+    """The items that two runs share: equal questions, whatever their ids."""
 
     pairs: Sequence[
         tuple[TaskItem, TaskItem]
-    ]  # of the first and of the second, under the first's id
-    first: int  # how many items the first has
+    ]  # items of both runs; the second has the first one's id
+    first: int  # number of items of the first run
     second: int
-    other: int  # how many ids both have for items that ask something else
-    by_id: int  # how many were paired by id: a log of an earlier version does not say what it asked
+    other: int  # number of ids that mean different questions in the two runs
+    by_id: int  # number of pairs by id: logs of earlier versions have no hash of the question
 
 
 def paired(first: Sequence[TaskItem], second: Sequence[TaskItem]) -> Paired:
-    """Pair the items of two runs by the hash of what was asked.
+    """Pair the items of two runs by the hash of the question.
 
-    Items that ask the same (twice in a run) are paired by id, or else in the order of their ids.
-    Of a pool that lost an item none is left: it counts only as a whole.
+    Items with the same question (twice in a run) are paired by id, or else in the order of their
+    ids. A pool that lost an item is left out, since it counts only as a whole.
     """
     before, after = _by_id(first), _by_id(second)
     hashes = _hashes(before, after)
@@ -197,11 +203,11 @@ def paired(first: Sequence[TaskItem], second: Sequence[TaskItem]) -> Paired:
     return Paired(pairs, len(before), len(after), other, unknown)
 
 
-Key = tuple[str, str]  # of an item: its task's name and its id
+Key = tuple[str, str]  # an item's task name and id
 
 
 def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]:
-    """The items of a second run that ask what those of a first do, by the hashes of both."""
+    """Return the items of a second run with the same questions as a first run's."""
     waiting: dict[tuple[str, str], list[Key]] = {}
     for key in sorted(second):
         waiting.setdefault((key[0], second[key]), []).append(key)
@@ -216,10 +222,10 @@ def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]
 
 
 def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
-    """The items of each side by the name of their row: the first's id for what both were asked.
+    """Return the items of each side by their row's name: the first side's id for a shared question.
 
-    An item of another side that has an id of the first's and asks something else has a row of its
-    own, with the side's label in its name.
+    If another side's item has an id of the first side's and another question, it gets its own row,
+    with the side's label in its name.
     """
     first, *others = ([(task, item) for item in side.items.get(task.name, ())] for side in sides)
     before = _by_id(first)
@@ -236,11 +242,14 @@ def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
     return found
 
 
-_BY_ID = "id "  # begins what stands for a hash where a log does not say what was asked
+_BY_ID = "id "  # prefix of the replacement for a hash, if a log does not have it
 
 
 def _hashes(*sides: Mapping[Key, TaskItem]) -> list[dict[Key, str]]:
-    """The hash of each item, of both sides as much as the one that knows less has of it."""
+    """Return the hash of each item, cut to the length that both sides have.
+
+    An item without a hash gets its id, with a prefix, in place of a hash.
+    """
     found = [{key: str(item[ASKED]) for key, (_, item) in own.items()} for own in sides]
     size = min((len(one) for own in found for one in own.values() if one), default=0)
     return [{key: one[:size] or f"{_BY_ID}{key[1]}" for key, one in own.items()} for own in found]
@@ -251,7 +260,10 @@ def _by_id(task_items: Iterable[TaskItem]) -> dict[Key, TaskItem]:
 
 
 def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record]:
-    """The conditions of each side's numbers, by its label; the others' as the first compares."""
+    """Return the conditions of each side's numbers, by the side's label.
+
+    Sides after the first also have the conditions of the comparison with the first.
+    """
     first, *others = sides
     found = {side.label: side.record([task.name for task in tasks]) for side in sides}
     for other in others:
@@ -261,7 +273,7 @@ def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record
 
 
 def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """The condition that one checkpoint got prompts of other lengths in two runs."""
+    """Yield the condition that one checkpoint got prompts of different lengths in two runs."""
     if first.model != second.model:
         return
     for name in (task.name for task in tasks if task.name in first.runs.keys() & second.runs):
@@ -273,7 +285,7 @@ def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
 
 
 def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """The conditions of items that are not compared, because only one side was asked so."""
+    """Yield conditions about items that are not compared: only one side has their question."""
     data = [
         {one.text for one in side.record(t.name for t in tasks) if one.kind == Kind.DATA}
         for side in (first, second)
@@ -301,7 +313,7 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
 
 
 def _corrected(lines: Sequence[Comparison]) -> list[Comparison]:
-    """Correct the p-values of each side over the comparisons (Benjamini and Hochberg)."""
+    """Return the comparisons with each side's p-values corrected (Benjamini and Hochberg)."""
     from scipy.stats import false_discovery_control
 
     made = [dict(line.differences) for line in lines]

@@ -31,10 +31,10 @@ Row = JsonObject
 
 
 def headline_rows(sides: Sequence[Side]) -> Iterator[Row]:
-    """Every headline number of every side, with its interval and its difference from the first's.
+    """Yield every headline number of every side, with its interval and its difference to the first.
 
-    Values, intervals and differences are in the metric's own unit; `videos` is what the intervals
-    are clustered by. `valid`, `judge`, `limit` and `conditions` are those of the number
+    Values, intervals and differences are in the metric's own unit. `videos` is the number of
+    clusters of the intervals. `valid`, `judge`, `limit` and `conditions` belong to the number
     (conditions.as_columns).
     """
     for benchmark, tasks in tasks_of(sides):
@@ -64,7 +64,7 @@ def headline_rows(sides: Sequence[Side]) -> Iterator[Row]:
 
 
 def condition_notes(sides: Sequence[Side]) -> list[str]:
-    """The conditions of the numbers in lines, of several sides each with the side's label."""
+    """Return the conditions of the numbers as lines; with several sides, each has its label."""
     found = dict.fromkeys(
         f"{label}: {line}" if len(sides) > 1 else line
         for _, tasks in tasks_of(sides)
@@ -75,12 +75,12 @@ def condition_notes(sides: Sequence[Side]) -> list[str]:
 
 
 def as_json(rows: Sequence[Row], _: Sequence[str] = ()) -> str:
-    """A list of rows, each with its conditions."""
+    """Return a JSON list of rows, each with its conditions."""
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
 def frame(rows: Sequence[Row]) -> pandas.DataFrame:
-    """A row for each number; conditions are one text, differences columns of their own."""
+    """Return a row for each number; conditions are one text, differences columns of their own."""
     import pandas
 
     told = [{**row, "conditions": "; ".join(row["conditions"])} for row in rows]
@@ -88,13 +88,13 @@ def frame(rows: Sequence[Row]) -> pandas.DataFrame:
 
 
 def as_csv(rows: Sequence[Row], _: Sequence[str] = ()) -> str:
-    """A line for each number, with its conditions."""
+    """Return a CSV line for each number, with its conditions."""
     flat = frame(rows)
     return str(escaping.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 
 def as_markdown(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
-    """A table with columns for each run, and the list of conditions below it."""
+    """Return a Markdown table with columns for each run, and the list of conditions below it."""
     import pandas
 
     headings, body = _wide(rows)
@@ -106,7 +106,7 @@ def as_markdown(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
 
 
 def as_latex(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
-    """The same for booktabs, with the conditions as notes of a threeparttable."""
+    """Return a LaTeX table for booktabs, with the conditions as notes of a threeparttable."""
     import pandas
 
     headings, body = _wide(rows)
@@ -127,14 +127,17 @@ class _Grid(NamedTuple):
     """Numbers by task and metric, with columns of each run: numbers, and differences."""
 
     headings: Sequence[str]
-    lines: Sequence[tuple[tuple[str, str], Sequence[str]]]  # task and metric, and the cells
+    lines: Sequence[tuple[tuple[str, str], Sequence[str]]]  # task and metric, with the cells
     first: str  # the side that others are compared with; "" if there is no difference
 
 
 def _grid(
     rows: Sequence[Row], value: Callable[[Row], str], difference: Callable[[Row], str]
 ) -> _Grid:
-    """Rows as a table, each cell by its function; columns without a cell are left out."""
+    """Return rows as a table whose cells the functions make.
+
+    Columns without a cell are left out.
+    """
     body: dict[tuple[str, str], dict[tuple[str, bool], str]] = {}
     runs, first = dict.fromkeys(row["run"] for row in rows), ""
     for row in rows:
@@ -151,7 +154,7 @@ def _grid(
 
 
 def _wide(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """The headings and the rows of a table whose cells hold numbers with their intervals."""
+    """Return headings and rows of a table whose cells hold numbers with their intervals."""
 
     def value(row: Row) -> str:
         return f"{fixed(row['value'], 3)}{'' if row['valid'] else f' {INVALID}'}{_ends(row, fixed)}"
@@ -165,14 +168,14 @@ def _wide(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def _ends(value: Row, text: Callable[[float, int], str]) -> str:
-    """The interval of a number or a difference, as text behind it; "" where there is none."""
+    """Return the interval of a number or a difference as text behind it; "" without one."""
     if value["low"] is None:
         return ""
     return f" [{text(value['low'], 3)}, {text(value['high'], 3)}]"
 
 
 def run_tables(rows: Sequence[Row]) -> Iterator[Table]:
-    """For a terminal: intervals below the numbers, and differences from the first run's."""
+    """Yield tables for a terminal: numbers, their intervals, differences to the first run."""
 
     def value(row: Row) -> str:
         return doubted(fixed(Sure.of(row["value"], row), 3), not row["valid"])
@@ -190,7 +193,7 @@ def run_tables(rows: Sequence[Row]) -> Iterator[Table]:
 
 
 def as_text(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
-    """The tables of a terminal as a file holds them, and the conditions below them."""
+    """Return the tables of a terminal as text for a file, and the conditions below them."""
     return terminal_tables.as_file([*run_tables(rows), *notes])
 
 

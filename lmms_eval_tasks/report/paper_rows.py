@@ -1,4 +1,4 @@
-"""A paper's tables with own runs below its rows: what differs, and whether it may be chance."""
+"""A paper's tables with the user's runs below its rows, and their differences."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
 class OurCell(NamedTuple):
-    """A number of a run in the place of a paper's figure."""
+    """A run's number in the place of a paper's figure."""
 
-    cell: PrintedCell  # of the same model, or of one in the same place
+    cell: PrintedCell  # the figure of the same model, or of another model in the same place
     value: Interval
-    is_same: bool  # whether the cell's figure is of the same model
-    tasks: Collection[str] = ()  # whose items it is of
+    is_same: bool  # True if the cell's figure belongs to the same model
+    tasks: Collection[str] = ()  # tasks whose items count
     is_valid: bool = True  # False if it is INVALID
 
     @property
     def difference(self) -> float | None:
-        """Own less published, in our unit; None of INVALID, or of a model without a figure."""
+        """The run's number minus the published one, in our unit; None if they cannot be compared.
+
+        They cannot be compared if the number is INVALID, or if the model has no figure.
+        """
         known = self.is_same and self.is_valid and self.cell.figure is not None
         return self.value.estimate - self.cell.value if known else None
 
     @property
     def inside(self) -> bool | None:
-        """True if a value that is printed like the figure lies in the interval; None: unknown."""
+        """True if a value that is printed like the figure lies in the interval; None if unknown."""
         if self.difference is None or self.value.ends is None:
             return None
         (low, high), (lowest, highest) = self.value.ends, self.cell.range
@@ -41,37 +44,39 @@ class OurCell(NamedTuple):
 
 
 class LeaderboardRow(NamedTuple):
-    """A printed row, or a run's numbers in the place of one."""
+    """A printed row, or a run's numbers in the same columns."""
 
-    group: str  # title of its group, or what tells a run's lines from each other
+    group: str  # title of its group, or the difference between a run's rows
     name: str
     cells: Sequence[PrintedCell]
-    run: str = ""  # label of the side; "" of the paper's
-    our_cells: Sequence[OurCell | None] = ()  # a run's
-    beside: str = ""  # the published model that the run's is the same as
+    run: str = ""  # label of the side; "" for a row of the paper
+    our_cells: Sequence[OurCell | None] = ()  # a run's numbers
+    beside: str = ""  # the published model that equals the run's
 
 
 class Leaderboard(NamedTuple):
-    """A table of the paper, runs below its rows."""
+    """A table of the paper, with runs below its rows."""
 
     benchmark: str
     title: str
     caption: str
-    heads: tuple[str, str]  # of the lines' groups, if there are any, and of their names
-    columns: Sequence[tuple[str, str]] = ()  # title of a group of columns, and of a column
-    lines: Sequence[LeaderboardRow] = ()  # none of a table that no number of ours can stand beside
-    notes: Sequence[str] = ()  # the table's own, and of columns that have no number of ours
-    turned: bool = False  # printed with lines as columns
+    heads: tuple[str, str]  # headings of the rows' groups, if there are any, and of their names
+    # Title of the group of columns, and title of the column.
+    columns: Sequence[tuple[str, str]] = ()
+    lines: Sequence[LeaderboardRow] = ()  # empty if we have no number for the table
+    notes: Sequence[str] = ()  # notes of the table, and on columns without a number of ours
+    turned: bool = False  # True if the rows are printed as columns
 
 
 def leaderboards_of(
     benchmark: Benchmark, runs: Mapping[str, str | None], sides: Sequence[Side]
 ) -> list[Leaderboard]:
-    """The benchmark's tables.
+    """Return the benchmark's tables.
 
     Args:
-        runs: the model that the paper calls a run's, by the side's label; None: by its checkpoint.
-        found: the sides, any of which may have none of this benchmark's tasks.
+        benchmark: the benchmark.
+        runs: the paper's name for a run's model, by the side's label; None: by checkpoint.
+        found: the sides, of which any may have no task of this benchmark.
     """
     tables = leaderboards.stored_tables(benchmark.board())
     return [_board(benchmark, table, runs, sides) for table in tables]
@@ -116,7 +121,7 @@ def _board(
 
 
 def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> Iterator[str]:
-    """Lines on columns without a number of ours, and why; with rows if it is not all of them."""
+    """Yield lines on columns without a number of ours, with the reason and, if needed, the rows."""
     where: dict[str, set[tuple[int, int]]] = {}
     for row, line in enumerate(grid):
         for column, cell in enumerate(line):
@@ -137,7 +142,7 @@ def _own_lines(
     known_as: str | None,
     table: Mapping[str, Json],
 ) -> Iterator[LeaderboardRow]:
-    """A run's numbers: one line for each set of places that the printed lines have."""
+    """Yield a run's rows: one for each different set of our numbers in the printed rows."""
     groups, place = benchmark.board()["groups"], table.get("models")
     sets: dict[tuple[OurNumber | str, ...], list[LeaderboardRow]] = {}
     for line in lines:
@@ -173,7 +178,7 @@ def _own(
 
 
 def _apart(numbers: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:
-    """The task, or else the metric, that tells a run's line from its other lines."""
+    """Return the task, or else the metric, that distinguishes a run's row from its other rows."""
     own = [one for one in numbers if isinstance(one, OurNumber)]
     every = [one for line in others for one in line if isinstance(one, OurNumber)]
     for field in ("task", "metric"):
@@ -184,7 +189,7 @@ def _apart(numbers: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumb
 
 
 def _is_same(cell: PrintedCell, side: Side, known_as: str | None) -> bool:
-    """Return True if a figure is of the side's model: by checkpoint, or by the name given."""
+    """Return True if a figure belongs to the side's model, by checkpoint or by the given name."""
     names = [name for name in (cell.model, cell.identity) if name]
     if known_as is not None:
         return leaderboards.plain(known_as) in map(_short, names) or known_as in names
@@ -192,17 +197,17 @@ def _is_same(cell: PrintedCell, side: Side, known_as: str | None) -> bool:
 
 
 def _short(name: str) -> str:
-    """A checkpoint's own name, without whose it is."""
+    """Return a checkpoint's name without its owner, in letters and digits."""
     return leaderboards.plain(name.rstrip("/").rpartition("/")[2])
 
 
 def called(
     paper: Mapping[str, Json], sides: Sequence[Side], names: Sequence[str]
 ) -> dict[str, str | None]:
-    """The published model of each side, as the user names them in the order of the runs.
+    """Return the published model of each side, named by the user in the order of the runs.
 
     Raises:
-        DataError: more names than runs, or no table has one of them.
+        DataError: there are more names than runs, or no table has one of them.
     """
     if len(names) > len(sides):
         raise DataError(f"--as names {len(names)} models for {len(sides)} runs: one for each")

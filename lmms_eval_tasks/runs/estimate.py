@@ -1,7 +1,7 @@
-"""Costs of a run before it is started: generations, verdicts, tokens, dollars, time.
+"""The costs of a run before it starts: generations, verdicts, tokens, dollars and time.
 
-Measured on the data's own texts. What cannot be known before (the model's answers, the judge's
-reasons) is assumed and said.
+They are measured on the texts of the data. The model's answers and the judge's reasons are unknown
+before a run. Their lengths are assumptions, which the output states.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 
 
 def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> CostEstimate:
-    """The work of one task."""
+    """Return the work of one task: its requests to the model and, with a judge, to the judge.
+
+    Args:
+        task: name of the task.
+        config: the judge; None leaves out the judge's work.
+        limit: lmms-eval's `--limit`.
+    """
     benchmark = registry.of(task)
     own = benchmark.tasks[task]
     docs = benchmark.docs(benchmark.load([task], videos=False), task)
@@ -45,16 +51,16 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
 
 
 def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[str, Json]]]:
-    """The requests to the judge on replies to docs; replies and verdicts are stand-ins.
+    """Return the requests to the judge about example replies to docs.
 
-    Empty where nothing is judged, as where the reference is withheld.
+    The list is empty if nothing is judged, for example if the reference is withheld.
     """
     asked: list[JudgeRequest] = []
     items = []
     for number, doc in enumerate(docs if task.judgements else ()):
         kept = task.log_fields(doc)
         scoring = task.score(kept, task.example_reply(doc, number))
-        # What comes of the last verdicts, metrics of texts too, takes time and is not needed.
+        # The work after the last request, such as metrics of texts, takes time and is not needed.
         last = task.judgements if task.score_jointly is None else ()
         with contextlib.suppress(_AllAsked):
             items.append({**kept, **run_scoring(scoring, _stand_ins(asked, last))})
@@ -64,11 +70,11 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
 
 
 class _AllAsked(Exception):  # noqa: N818 - no error
-    """A scoring has asked all that it may ask."""
+    """The signal that a scoring has made all its requests."""
 
 
 def judge_requests(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]:
-    """The requests to the judge about one reply."""
+    """Return the requests to the judge about one reply."""
     found: list[JudgeRequest] = []
     run_scoring(task.score(log_item, reply), _stand_ins(found))
     return found
@@ -77,7 +83,10 @@ def judge_requests(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]
 def _stand_ins(
     requests: list[JudgeRequest], names: Collection[str] = ()
 ) -> Callable[[JudgeRequests], list[Verdict]]:
-    """Verdicts that nobody gave, until all of these names were asked; what was asked is found."""
+    """Return a function that gives made-up verdicts and appends the requests to `found`.
+
+    It raises `_AllAsked` once all requests of these names were made.
+    """
     left = set(names)
 
     def answer(batch: JudgeRequests) -> list[Verdict]:
@@ -85,14 +94,18 @@ def _stand_ins(
         left.difference_update(request.name for request in batch)
         if names and not left:
             raise _AllAsked
-        # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
+        # An expected value stops the drawing of samples. Later requests rest on the reply
+        # `stand_in`.
         return [Verdict(1.0, "ok", raw=request.stand_in, expected=1.0) for request in batch]
 
     return answer
 
 
 def estimate_tables(estimates: Sequence[CostEstimate], rate: float) -> list[Table]:
-    """The estimates with their sum, at so many calls a second."""
+    """Return the table of the estimates with their sum.
+
+    `rate` is the number of requests to the judge per second.
+    """
     from lmms_eval_tasks.judges.report import dollars, duration
 
     total = CostEstimate("all")

@@ -1,4 +1,4 @@
-"""After the host is done: every number and where it comes from, in our section of the results."""
+"""The numbers of a finished run and their origin, in our section of lmms-eval's results."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def annotate(
     lengths: Mapping[str, Lengths] | None = None,
     of_model: Sequence[Condition] = (),
 ) -> None:
-    """Our section of the host's results, under `lmms_eval_tasks`.
+    """Add our section to lmms-eval's results, under the key `lmms_eval_tasks`.
 
     Args:
-        results: the host's.
-        tasks: names of the leaf tasks of ours.
-        judged: what the judges did (`Judging.end`); None if no task was judged.
-        lengths: of each task's replies, as far as they are known.
-        of_model: conditions that the model was run under.
+        results: lmms-eval's results, which are changed.
+        tasks: names of the tasks of this package.
+        judged: the judges' work (`Judging.end`); None if no task was judged.
+        lengths: lengths of each task's replies, as far as they are known.
+        of_model: conditions of the model's run.
     """
     judged = judged or JudgeUsage()
     section: JsonObject = {"version": __version__, "data_root": str(settings.data_root())}
@@ -78,7 +78,7 @@ def annotate(
                 departures=judged.departures,
                 of_model=of_model,
             )
-        except Exception:  # the answers are paid for: a mistake of ours must not lose them
+        except Exception:  # an error here must not lose the answers, which are paid for
             notify(
                 f"{benchmark.name}: what is known about this run could not be added to its results"
             )
@@ -95,7 +95,7 @@ def annotate(
 
 
 def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
-    """Score what needs several items at once, now that the host has those of every process."""
+    """Score items jointly (`Task.score_jointly`), once lmms-eval has those of all processes."""
     for name in tasks:
         benchmark = registry.of(name)
         if (carried := _carried(results, name)) is None:
@@ -105,7 +105,7 @@ def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
             return VerdictSource(usable(lambda: prepare.judge_config(benchmark)))
 
         made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
-        if made is carried.items:  # as in nearly all tasks
+        if made is carried.items:  # true for nearly all tasks
             continue
         carried.items, own = made, {item["id"]: item for item in made}
         for sample in results.get("samples", {}).get(name, ()):
@@ -123,13 +123,14 @@ def _of_benchmark(
     departures: Sequence[str] = (),
     of_model: Sequence[Condition] = (),
 ) -> JsonObject:
-    """The section of one benchmark's part of a run: `numbers`, and what they rest on.
+    """Return the section of one benchmark's part of a run: `numbers`, and the facts behind them.
 
-    Of the data as the check before the run found them: a file that has gone since is a warning,
+    The data are those of the check before the run. A file that has disappeared since is a warning,
     since the answers are paid for.
     """
     unpack(results, names)
-    # First of all: what a metric was computed with is noted while it is (provenance.note).
+    # Numbers come first, because computing a metric adds the note on its implementation
+    # (provenance.note).
     numbers = {name: aggregation.numbers(benchmark.tasks[name], own) for name, own in items.items()}
     joined = {join.group: aggregation.joined(join, items) for join in benchmark.joint_metrics}
     numbers |= {group: found for group, found in joined.items() if found}
@@ -174,7 +175,7 @@ def _of_benchmark(
     section["numbers"] = numbers
     conditions += [*reading(details), *of_section(section), *_versions(results, names)]
     section["conditions"] = as_dicts(record(conditions))
-    # A group's joined numbers stand in its row of lmms-eval's table.
+    # A group's joined numbers are in the group's row of lmms-eval's table.
     for join in benchmark.joint_metrics:
         row = results.get("groups", {}).get(join.group, {})
         now = numbers.get(join.group, {})
@@ -183,23 +184,23 @@ def _of_benchmark(
 
 
 def _of_data(results: Mapping[str, Json]) -> list[Condition]:
-    """The conditions that the data are the packaged sample, or a part of a benchmark's."""
+    """Return the conditions about the data: the packaged sample, or only part of the data."""
     made = [Condition(Kind.SAMPLE, SAMPLE_TEXT)] if settings.is_sample() else []
     told = part(results.get("config") or {})
     return [*made, Condition(Kind.PART, told)] if told else made
 
 
-# The kinds that `of_items` and `reading` find.
+# The kinds of condition that `of_items` and `reading` return.
 OF_ITEMS = (Kind.DELIVERED, Kind.REQUESTS, Kind.CUT, Kind.FEW, Kind.READING)
 
 
 def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[Condition]:
-    """The conditions that a task's items tell of.
+    """Return the conditions that follow from a task's items.
 
     Args:
-        task: whose items.
-        items: as the numbers count them.
-        lengths: of the replies, as far as they are known.
+        task: the items' task.
+        items: the items that the numbers count.
+        lengths: lengths of the replies, as far as they are known.
     """
     found = {
         Kind.DELIVERED: arrivals.short(task.name, items),
@@ -211,14 +212,17 @@ def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[C
 
 
 def reading(details: Mapping[str, Mapping[str, Json]]) -> list[Condition]:
-    """The conditions of how replies were read (readings.py), by tasks' details, heaviest first."""
+    """Return the conditions about reading replies (readings.py), from tasks' details.
+
+    The conditions of the greatest weight come first.
+    """
     found = [(note, name) for name, own in details.items() for note in own.get("reading", ())]
     found.sort(key=lambda one: -one[0]["weight"])
     return [Condition(Kind.READING, f"{name}: {note['text']}", (name,)) for note, name in found]
 
 
 def _versions(results: Mapping[str, Json], names: Sequence[str]) -> list[Condition]:
-    """The versions that numbers depend on: of packages, and of the tasks."""
+    """Return the versions of packages and of tasks, on which the numbers depend."""
     packages = ("lmms-eval-tasks", "lmms_eval", "transformers", "torch")
     found = {name.replace("_", "-"): _version(name) for name in packages}
     own = {str(results.get("versions", {}).get(name, "")) for name in names} - {""}
@@ -235,7 +239,7 @@ def _version(package: str) -> str:
 def _videos(
     benchmark: Benchmark, loaded: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
-    """Count the videos (or other clusters) that were asked about, and those that there are."""
+    """Return the number of videos (or other clusters) in the items, and in the data."""
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
@@ -250,7 +254,10 @@ def _videos(
 
 
 def _not_counted() -> str:
-    """Say that a model class shows nowhere what its model gets; "" of our own."""
+    """Return a line if the model's class gives no sign of the media that its model gets; else "".
+
+    The classes of this package have no such line.
+    """
     model = context.current().model
     media = model_capabilities.media_of(model.name, model.interface) if model else None
     if model is None or (media is not None and media.ours):
@@ -264,9 +271,9 @@ def _carried(results: Mapping[str, Json], task: str) -> ItemsCarrier | None:
 
 
 def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
-    """Replace what carried items through the host in the rows of tasks.
+    """Replace the carriers of items (`Carried`) in the tasks' rows of lmms-eval's results.
 
-    Counts become plain ones, placeholders of joined numbers vanish with their errors.
+    Counts become plain numbers. Placeholders of joined numbers are removed with their errors.
     """
     for values in (results["results"].get(name, {}) for name in names):
         for key, value in list(values.items()):
@@ -278,7 +285,7 @@ def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
 
 
 def mark(results: JsonObject) -> None:
-    """Show what is invalid in the host's own table too: its first column is the alias."""
+    """Mark invalid tasks in lmms-eval's own table, whose first column is the alias."""
     names = screen.invalid_names(results)
     for table in (results["results"], results.get("groups", {})):
         for name, values in table.items():

@@ -1,4 +1,4 @@
-"""Answers whose right verdicts are known: which ones a judge gets, and its verdicts beside them."""
+"""Answers with known verdicts: choosing those that a judge gets, and comparing its verdicts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lmms_eval_tasks.utils.metrics.aggregate import NO_CLAIMS
 
 
 def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]:
-    """Return `count` answers with known verdicts: as many of each verdict, from all videos in turn.
+    """Return `count` answers: equally many of each known verdict, from all videos in turn.
 
-    The same ones whatever the order of `answers`. An answer that occurs twice counts once. None
-    returns all.
+    The choice does not depend on the order of `answers`. An answer that occurs twice counts once.
+    None returns all.
     """
     different = {(one.task, one.doc["id"], one.text): one for one in answers if one.right_verdicts}
     place: Counter[tuple[float, str]] = Counter()
@@ -32,10 +32,10 @@ def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]
 
 
 def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[VerdictPair]]:
-    """The known verdicts on answers with the judge's in their items, by the name of the ask.
+    """Return pairs of the known verdict and the judge's verdict, by the name of the request.
 
     A verdict between two numbers of the scale (a mean over samples or judges) is rounded, halves
-    down. An answer in which the judge finds no claim is worth 0.
+    down. An answer in which the judge finds no claim has the score 0.
     """
     found: dict[str, list[VerdictPair]] = {}
     for one, item in zip(answers, items, strict=True):

@@ -1,4 +1,4 @@
-"""Before the model is built: are data, videos, prompts and judge there; and the media made."""
+"""Checks before the model is loaded: data, videos, prompts and judge; and preparation of media."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from lmms_eval_tasks.utils.released_files import listed
 
 
 class CheckedData:
-    """The data of a benchmark as its last check in this process found them.
+    """A benchmark's data in the state of the last check in this process.
 
-    The host hands nothing from the check to docs and results, and files may change or go while a
-    model answers.
+    lmms-eval passes nothing from the check to docs and results, and files may change or disappear
+    while the model answers.
     """
 
     def __init__(self, loaded: LoadedData, names: Sequence[str]) -> None:
         self.loaded = loaded
         self.names = tuple(names)
-        self.lost: dict[media.MediaKey, str] = {}  # keys of what cannot be made, with the reason
+        self.lost: dict[media.MediaKey, str] = {}  # reason for each failed media job, by its key
 
 
 class _CheckedByName(dict[str, CheckedData]):
-    """The checked data of benchmarks in a run, by name."""
+    """The checked data of a run's benchmarks, by name."""
 
 
 def check_tasks(tasks: Sequence[str]) -> None:
-    """Can these tasks run: settings, data and videos, prompts, the judge, what a benchmark adds.
+    """Check that these tasks can run: settings, data, videos, prompts, judge, and more.
 
     Raises:
-        TasksError: the first thing that is missing or wrong, with what to do.
+        TasksError: the first thing that is missing or wrong, and what to do.
     """
     settings.check_settings()
     prompts.forget()
@@ -51,7 +51,7 @@ def check_tasks(tasks: Sequence[str]) -> None:
     check_frames(chosen)
     for benchmark, names in chosen:
         known.pop(benchmark.name, None)
-        benchmark.board()  # a file that cannot be read must not cost a run's first screen
+        benchmark.board()  # an unreadable file must show now, not at the first screen
         loaded[benchmark.name] = load_data(benchmark, names)
         benchmark.prompts(names)
     if (model := context.current().model) is not None:
@@ -66,7 +66,11 @@ def check_tasks(tasks: Sequence[str]) -> None:
 
 
 def check_extras(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
-    """Stop before a run that lacks packages of its numbers, or of the page it is to write."""
+    """Stop if packages are missing that the run's metrics or its page need.
+
+    Raises:
+        TasksError: the message names the extra to install.
+    """
     if settings.value(settings.REPORT):
         extras.require("report", settings.REPORT.option)
     for benchmark, names in tasks_by_benchmark:
@@ -75,7 +79,11 @@ def check_extras(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) 
 
 
 def check_frames(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
-    """Stop before a run whose `--frames` names a video that no task has."""
+    """Stop if `--frames` names a video that no task has.
+
+    Raises:
+        TasksError: the message names the unknown videos.
+    """
     framed = {name for name, _ in settings.value(settings.FRAMES) if name}
     for benchmark, names in tasks_by_benchmark if framed else ():
         loaded = benchmark.load(names, videos=False)
@@ -87,7 +95,11 @@ def check_frames(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) 
 
 
 def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> context.ClassPlan:
-    """Decide what the running model's class needs for these tasks, if it can take them."""
+    """Set and return the plan for the running model's class and these tasks (models/plan.py).
+
+    Raises:
+        TasksError: the class takes videos alone, and a task has pictures.
+    """
     made = plan.of(model, needs)
     context.current().go_by(made)
     if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):
@@ -99,7 +111,7 @@ def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> con
 
 
 def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaNeeds:
-    """The kinds of media in a task's requests, by its first one."""
+    """Return the kinds of media in a task's prompts, taken from its first doc."""
     task, asked = benchmark.tasks[name], benchmark.docs(loaded, name)[context.current().docs]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
@@ -113,10 +125,10 @@ def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaN
 
 
 def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
-    """The user's data; of the videos those that this run shows (`--limit`, `--offset`).
+    """Load the user's data, checking only the videos that this run shows (`--limit`, `--offset`).
 
     Raises:
-        DataError: the data cannot be used (Benchmark.load), or nothing is left of a task.
+        DataError: the data cannot be used (Benchmark.load), or all records of a task are left out.
     """
     loaded = _load(benchmark, names)
     every = loaded.release.n_records + len(loaded.release.problems)
@@ -135,7 +147,7 @@ def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     run = context.current().docs
     whole = run.stop is None and not run.start
-    # Docs that are left out make way for others, which have to be good then.
+    # If docs are left out, later docs move within the limit, so all videos need the check.
     if whole or settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
         return benchmark.load(names)
     loaded = benchmark.load(names, only=())
@@ -144,7 +156,7 @@ def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
-    """Return the checked data; they are checked now if they were not, or not for these tasks."""
+    """Return a benchmark's checked data; check them now if these tasks were not checked yet."""
     all_known = context.current().instance_of(_CheckedByName)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
@@ -153,7 +165,7 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
 
 
 def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
-    """A task's docs without what cannot be shown; each says which task it is of."""
+    """Return a task's docs without those whose media failed; each doc names its task."""
     known = checked(benchmark, [name])
     return [
         {**doc, "task": name}
@@ -163,13 +175,13 @@ def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
 
 
 def _uncut(benchmark: Benchmark, checked: CheckedData, doc: Doc) -> MediaJob | None:
-    """The cut of a doc, if it cannot be made."""
+    """Return the failed media job of a doc; None if it has no job or the job succeeded."""
     cut = benchmark.media_job(doc) if checked.lost else None
     return cut if cut is not None and cut.key in checked.lost else None
 
 
 def left_out(benchmark: Benchmark, checked: CheckedData, name: str) -> dict[str, str]:
-    """Return what a task leaves out, by name, with the reason."""
+    """Return the reason for each record that a task leaves out, by the record's id."""
     uncut = (_uncut(benchmark, checked, doc) for doc in benchmark.docs(checked.loaded, name))
     lost = {cut.name: checked.lost[cut.key] for cut in uncut if cut is not None}
     return {**checked.loaded.left_out(name), **lost}
@@ -179,19 +191,18 @@ def left_out(benchmark: Benchmark, checked: CheckedData, name: str) -> dict[str,
 
 
 def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
-    """Make what tasks hand over, after `check`; it is kept, so that the run finds it.
+    """Make the media of tasks, after `check`; the cache keeps them for the run.
 
-    It costs nothing that the run would not. But a file that is damaged in the middle shows only
-    here, and must not end a run whose model is loaded.
+    The run would need the same time for this. But damage in the middle of a file shows only now,
+    and must not end a run whose model is loaded.
 
     Args:
-        tasks: their names.
-        limit: as the host's `--limit`; only what the docs that it and the offset leave need is
-            made.
+        tasks: names of the tasks.
+        limit: lmms-eval's `--limit`; only the docs within limit and offset count.
 
     Raises:
-        DataError: something cannot be made and the user did not allow it (`--allow-bad-items`, or
-            `--allow-missing-videos` of whole videos), or nothing else is left of a task.
+        DataError: a job failed and the user did not allow it (`--allow-bad-items`, or
+            `--allow-missing-videos` for whole videos), or all jobs of a task failed.
     """
     for benchmark, names in registry.benchmarks_of(tasks):
         known = checked(benchmark, names)
@@ -215,25 +226,26 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
 def judge_config(
     benchmark: Benchmark, spec: str | None = None, env: Mapping[str, str] | None = None
 ) -> JudgeConfig:
-    """The judge of `spec`, or of the user's setting, or the paper's (judges.configured).
+    """Return the judge of `spec`, else of the user's setting, else the paper's (judges.configured).
 
     Raises:
-        JudgeError: it cannot be used as configured, or not by this benchmark.
+        JudgeError: the judge cannot be used as configured, or not by this benchmark.
     """
     return benchmark.configure_judge(judges.configured(benchmark.paper_judge, spec, env))
 
 
 def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
-    """Stop before a run whose judge (`spec`, or the user's) or judge's prompts cannot be used.
+    """Check the judge (`spec`, or the user's) and its prompts before a run.
 
     Raises:
-        JudgeError, PromptError: what is wrong and the choices there are.
+        JudgeError: the judge cannot be used; the message lists the choices.
+        PromptError: a prompt file is wrong.
     """
     judges.preflight(judge_config(benchmark, spec), benchmark.criteria())
 
 
 def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
-    """Judge and prompts for a run's results, as plain types; no secrets."""
+    """Return judge and prompts for a run's results, as plain types without secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
     told = {**judges.describe_judge(config), **benchmark.describe_judge(config)}
     if prompt is not None:
@@ -248,17 +260,17 @@ def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
 
 
 def shown_judge(config: JudgeConfig, spec: str | None = None) -> str:
-    """Return a judge as a user names it: its file, or its short form without a password."""
+    """Return the judge's name as a user types it: its file, or its form without a password."""
     named = spec or settings.text(settings.JUDGE)
     return named if named.endswith((".yml", ".yaml")) else config.label
 
 
 def judge_fingerprint(benchmark: Benchmark, config: JudgeConfig) -> str:
-    """Hash of a judge's settings and the prompt of a benchmark; "" where nothing is judged."""
+    """Return the hash of the judge's settings and of the benchmark's prompt; "" without a judge."""
     return next((judges.judge_fingerprint(config, one) for one in benchmark.criteria()), "")
 
 
 def judge_prompt(benchmark: Benchmark) -> str:
-    """The judge's prompts in use, for people: their file and hash."""
+    """Return the judge's prompt file and its hash, for messages; "" without a judge."""
     prompt = benchmark.judge_prompt()
     return "" if prompt is None else prompt.name

@@ -1,13 +1,14 @@
-"""The commands that make a paper's rows again (its recipes), and what they would cost.
+"""The commands that reproduce a paper's rows (from recipes), and their estimated costs.
 
-Requests, texts, media and the judge's tokens are the published counts
-(leaderboards/recipes/data.yaml), whatever data are at hand. A GPU computes a prompt with 2
-operations for each parameter and token, and reads all weights for each token of a reply; both at a
-share of what an A100's data sheet says. Over vLLM (`tasks_vllm`) media that stand before several
-questions are computed once, a batch shares one reading of the weights, and all GPUs of a model work
-at once; with the other classes one request follows another, and GPUs take turns on a model's
-layers. Vision towers, loading, what an engine does for each request and waiting are left out. None
-of it was ever measured on a GPU.
+Numbers of requests, texts, media and the judge's tokens are the published ones
+(leaderboards/recipes/data.yaml), whatever data the user has. A GPU computes a prompt with 2
+operations for each parameter and token. It reads all weights for each token of a reply. Both run at
+a share of the figures on an A100's data sheet.
+
+With vLLM (`tasks_vllm`), media before several questions are computed once, a batch shares one
+reading of the weights, and all GPUs of a model work at the same time. With other classes, one
+request follows another, and GPUs take turns on a model's layers. Vision towers, loading, the
+engine's overhead and waiting are left out. None of these estimates was ever measured on a GPU.
 """
 
 from __future__ import annotations
@@ -31,32 +32,32 @@ from lmms_eval_tasks.models.plan import FRAMES
 from lmms_eval_tasks.models.recipes import ModelFacts, RowRecipe, TaskWorkload
 from lmms_eval_tasks.runs import prepare
 
-OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
-BANDWIDTH = 2.0e12  # bytes a second, of its 80 GB
-SHARE = 0.4  # of both that a run reaches: a guess
-BYTES = 2  # of a parameter
-ROOM = 2  # times the longest estimate is what a job is given
+OPERATIONS = 312e12  # operations a second of an A100, dense bfloat16
+BANDWIDTH = 2.0e12  # bytes a second of an A100's 80 GB memory
+SHARE = 0.4  # share of both that a run reaches, a guess
+BYTES = 2  # bytes of a parameter
+ROOM = 2  # a job's time limit, as a multiple of the longest estimate
 
 Engine = Literal["vllm"]
 
 
 class Cost(NamedTuple):
-    """The cost of a recipe; dollars are None where a price is not known."""
+    """The cost of a recipe; dollars are None if a price is unknown."""
 
     name: str
     requests: int
-    prompt: int  # tokens, media with them
-    cached: int  # of these tokens, which an engine has from an earlier question on the same media
-    reply: int  # tokens
-    hours: float  # of GPUs
-    gpus: int  # at a time; 0 where a server has the model
-    dollars: float | None  # of the model's server
-    calls: int  # of the judge
-    judge: float | None  # dollars
+    prompt: int  # tokens of the prompts, including media
+    cached: int  # prompt tokens that an engine has from an earlier question on the same media
+    reply: int  # tokens of the replies
+    hours: float  # GPU hours
+    gpus: int  # GPUs at a time; 0 if the model is on a server
+    dollars: float | None  # price of the model's server
+    calls: int  # requests to the judge
+    judge: float | None  # price of the judge in dollars
 
     @property
     def wall(self) -> float:
-        """Hours that it runs; servers at `estimate`'s rate."""
+        """The recipe's time in hours; requests to servers count with the rate of `estimate`."""
         asked = self.calls + (0 if self.gpus else self.requests)
         return self.hours / max(1, self.gpus) + asked / default_rate()[0] / 3600
 
@@ -71,12 +72,13 @@ class Cost(NamedTuple):
 
 
 def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
-    """The commands of a benchmark's recipes with their estimates: a shell script, or a job array.
+    """Yield the commands of a benchmark's recipes with estimates: a shell script, or a job array.
 
     Args:
-        benchmark: its name.
-        slurm: a job array.
-        engine: only the recipes that it can run, by it; the others with the reason.
+        benchmark: the benchmark's name.
+        slurm: True for a job array.
+        engine: use only recipes that this engine can run, in the engine's form; comments give the
+            reason for the others.
 
     Raises:
         TasksError: there are no recipes, or the judge's settings are wrong.
@@ -159,7 +161,7 @@ def _script(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
 
 
 def _directives(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
-    """The head of a job array: Slurm reads it up to the first command."""
+    """Yield the head of a job array, which Slurm reads up to the first command."""
     hours, most = math.ceil(ROOM * max(one.wall for one in each)), max(one.gpus for one in each)
     yield "#!/bin/bash"
     yield f"#SBATCH --job-name={benchmark}"
@@ -206,11 +208,12 @@ def cost(recipe: RowRecipe) -> Cost:
             judged.add(_judged(task, work))
     weights = facts.billions * 1e9
     reading = BYTES / BANDWIDTH / (recipe.batch if batched else 1)
-    # Where a batch is large, its operations take longer than the reading.
+    # For a large batch, the operations take longer than the reading of the weights.
     a_reply_token = max(reading, 2 / OPERATIONS)
     seconds = weights * (2 * (prompt - cached) / OPERATIONS + reply * a_reply_token)
     gpus = facts.gpus if weights else 0
-    idle = 1 if batched else gpus  # GPUs that take turns on the layers all count while one works
+    # If GPUs take turns on the layers, all are occupied while one works.
+    idle = 1 if batched else gpus
     return Cost(
         recipe.path.stem,
         requests,
@@ -226,7 +229,7 @@ def cost(recipe: RowRecipe) -> Cost:
 
 
 def _frames(recipe: RowRecipe) -> int:
-    """At most so many of a video reach the model."""
+    """Return the largest number of a video's frames that reach the model."""
     media = model_capabilities.media_of(recipe.model.name, recipe.model.interface)
     if media is None or media.frames_argument is None:
         return FRAMES
@@ -235,7 +238,7 @@ def _frames(recipe: RowRecipe) -> int:
 
 
 def _media(workload: TaskWorkload, facts: ModelFacts, frames: int) -> float:
-    """Tokens of a doc's media."""
+    """Return the tokens of a doc's media."""
     video = workload.video * facts.second or (frames * facts.frame if workload.video else 0)
     picture = facts.frame if facts.picture is None else facts.picture
     return video + workload.pictures * picture + workload.sound * facts.sound
@@ -249,10 +252,10 @@ def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | 
 
 
 def _judged(task: str, work: TaskWorkload) -> CostEstimate:
-    """The judge's part of a task."""
+    """Return the judge's part of a task's cost."""
     benchmark, found = registry.of(task), CostEstimate(task)
     if benchmark.tasks[task].judgements:
-        env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked
+        env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # no request is sent
         config = prepare.judge_config(benchmark, env=env)
         if config.endpoints:
             found.calls = round(work.docs * work.calls)

@@ -1,6 +1,6 @@
-"""Saved runs scored again: computed, printed, written, saved as the host saves a run.
+"""Saved runs, scored again: computed, printed, written, and saved in lmms-eval's form.
 
-With a judge a run is written whole, so that all that reads runs reads it with its verdicts.
+With a judge, each run is written completely, so that every reader of runs reads the new verdicts.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ def score_again(
     """Compute, print and write the numbers of saved runs.
 
     Args:
-        judge: gives the verdicts that are missing; None keeps those that are there.
+        saved: the saved runs by benchmark.
+        judge: the judge for missing verdicts; None keeps the saved verdicts.
         output: a JSON file for the numbers.
+        run: the session of the judge.
         save: a folder for the runs with their verdicts.
 
     Raises:
-        TasksError: a judge that cannot be used, or no folder to write to.
+        TasksError: the judge cannot be used, or the folder cannot be written to.
         SystemExit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks.judges.report import departures, usage_lines
@@ -58,9 +60,9 @@ def score_again(
 
     if output is not None:
         check_output(output)
-    if judge == NONE:  # what was paid for stands
+    if judge == NONE:  # verdicts that are paid for stay
         judge = None
-    for name, own in saved if judge else ():  # all of them before one of them is asked
+    for name, own in saved if judge else ():  # check all judges before the first request
         benchmark = registry.load_benchmark(name)
         if any(benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks):
             prepare.check_judge(benchmark, judge)
@@ -113,14 +115,14 @@ def score_again(
 
 
 def _judged(benchmark: Benchmark, runs: Sequence[saved_files.SavedRun]) -> list[str]:
-    """The tasks of these runs that a judge judges."""
+    """Return the tasks of these runs that need a judge."""
     return [run.task for run in runs if benchmark.tasks[run.task].judgements]
 
 
 class _Folder:
-    """The folder for samples and results, one below it for each of several runs.
+    """The folder for samples and results; several runs have a subfolder each.
 
-    Files that are there are replaced.
+    Existing files are replaced.
     """
 
     def __init__(self, folder: Path, runs: Sequence[saved_files.SavedRun]) -> None:
@@ -151,7 +153,7 @@ class _Folder:
         rescored: Rescored,
         judge: Mapping[str, Json],
     ) -> None:
-        """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
+        """Write the results files of a benchmark's runs; `judge` is empty if nothing was judged."""
         records: dict[Path, dict[str, Record]] = {}
         for run in (one for one in runs if one.results):
             file = self._places[run.file] / run.results_file.name
@@ -162,14 +164,14 @@ class _Folder:
                 (one.conditions for one in rescored.numbers if _is_of(one, run)), ()
             )
             stored = results["lmms_eval_tasks"][benchmark.name]
-            stored.pop("warnings", None)  # of an earlier version
+            stored.pop("warnings", None)  # a field of an earlier version
             stored["conditions"] = as_dicts(merged(own))
         for file, results in self._results.items():
             write_json(file, results)
 
 
 def _is_of(numbers: Numbers, run: saved_files.SavedRun) -> bool:
-    """Return True for a run's own numbers, and those of the groups that its task is joined in."""
+    """Return True for a run's own numbers, and for those of groups that join its task."""
     return numbers.model == run.model and run.task in (numbers.name, *numbers.tasks)
 
 
@@ -180,13 +182,13 @@ def _renew(
     rescored: Rescored,
     judge: Mapping[str, Json],
 ) -> None:
-    """One task in a results file: its numbers, those of its groups, and what they rest on."""
+    """Replace one task in a results file: its numbers, its groups' numbers, and their facts."""
     own = [one for one in rescored.numbers if _is_of(one, run)]
     ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(benchmark.name, {})
     if judge:
         section["judge"] = judge
-        ours.pop("judges", None)  # what the judge before did
+        ours.pop("judges", None)  # the work of the previous judge
     ours.setdefault("invalid", {}).pop(run.task, None)
     for one in own:
         name = one.name
@@ -196,7 +198,7 @@ def _renew(
         section.setdefault("details", {})[name] = one.details
         for rows in (results.get("results", {}), results.get("groups", {})):
             row = rows.get(name, {})
-            for key in list(row):  # of the host's table; an error of another number goes
+            for key in list(row):  # rows of lmms-eval's table; the error belongs to the old number
                 metric, comma, _ = key.partition(",")
                 if comma and row[key] != one.values.get(metric, row[key]):
                     row[key] = one.values[metric]
@@ -206,22 +208,21 @@ def _renew(
 
 # --- as an OpenAI batch, at half the price --------------------------------------------------------
 
-# A batch pays for nothing while it is written or read, and asks no endpoint.
+# Writing or reading a batch costs nothing and sends no request.
 _NO_LIMITS: JsonObject = {
     "requests_per_minute": None,
     "max_calls": None,
     "max_cost": None,
-    "stop_after": 0,  # its failed requests say nothing about an endpoint
+    "stop_after": 0,  # a batch's failed requests say nothing about an endpoint
 }
 
 
 def _shown_judge(saved: Saved, spec: str) -> str:
-    """The name of the OpenAI-compatible judge that a batch is for, without a password."""
+    """Return the name of the OpenAI-compatible judge for a batch, without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
-    config = prepare.judge_config(
-        registry.load_benchmark(saved[0][0]), spec, os.environ
-    )  # no run yet
+    # No judge session yet.
+    config = prepare.judge_config(registry.load_benchmark(saved[0][0]), spec, os.environ)
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
@@ -229,7 +230,7 @@ def _shown_judge(saved: Saved, spec: str) -> str:
 
 
 def write_batch(saved: Saved, spec: str, path: Path) -> None:
-    """Write the requests of all missing verdicts; asks nobody.
+    """Write the requests of all missing verdicts to a file; no request is sent.
 
     Raises:
         TasksError: the judge has no batches, or the file cannot be written.
@@ -268,11 +269,11 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
 
 
 def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:
-    """Give the verdicts that a batch's results hold, and compute all numbers.
+    """Read the verdicts in a batch's results, and compute all numbers.
 
     Raises:
         TasksError: the judge has no batches, or the results cannot be read.
-        SystemExit: as `score_again`.
+        SystemExit: code 3, as in `score_again`.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.providers.batch import ReadingProvider, Results

@@ -1,4 +1,4 @@
-"""Scoring: a reply becomes an item, for a run and `rescore`, and goes through the host."""
+"""Scoring: a reply becomes an item, in a run and in `rescore`, and passes through lmms-eval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
 def scored(task: Task, log_item: Item, reply: str, answer: GetVerdicts) -> JsonObject:
-    """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
+    """Return the item of one reply; an exception becomes the status `error` to save the run."""
     try:
         made = run_scoring(task.score(log_item, reply), answer)
     except Exception:
@@ -28,12 +28,12 @@ def scored(task: Task, log_item: Item, reply: str, answer: GetVerdicts) -> JsonO
         traceback.print_exc()
         made = {**task.failed_item, "status": "error"}
     if task.judgements and reply_text.reply_status(reply) == "refused":
-        made["refused"] = True  # judged like any answer; the numbers are given without it too
+        made["refused"] = True  # such an answer is judged, too; further metrics count it as wrong
     return {**log_item, **made, "reply": reply}
 
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdicts]) -> Items:
-    """Items with what is scored of several at once (`Task.score_jointly`), in their order."""
+    """Return the items with the fields of joint scoring (`Task.score_jointly`), in their order."""
     if task.score_jointly is None:
         return items
     wanted: list[tuple[str, ScoringSteps[Mapping[str, object]]]] = []
@@ -56,27 +56,27 @@ def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdict
     return list(found.values())
 
 
-# --- through the host ---------------------------------------------------------------------------
+# --- through lmms-eval ----------------------------------------------------------------------------
 
 
 def errors_of(key: str) -> list[str]:
-    """Names of the host's standard errors of a metric in its table, `metric,filter`."""
+    """Return the names of lmms-eval's standard errors of a metric, whose key is `metric,filter`."""
     metric, _, of = key.partition(",")
     return [f"{metric}_stderr{kind},{of}" for kind in ("", "_clt", "_clustered")]
 
 
 class ItemsCarrier(float):
-    """A number on its way through the host that carries a task's items.
+    """A number that carries a task's items through lmms-eval's aggregation.
 
-    The host aggregates each metric alone and in no fixed order (docs/design.md). What is computed
-    of whole items is computed once, after it is done (finish.py).
+    lmms-eval aggregates each metric alone and in no fixed order (docs/design.md). Numbers of
+    complete items are computed once, afterwards (finish.py).
     """
 
-    items: Items  # of the task
-    task: str  # whose side of a joined number it is, which is nan in the task's own row; "" else
+    items: Items  # all items of the task
+    task: str  # for a joint number, which is nan in the task's row: the task's name; else ""
 
     def __new__(cls, value: float, items: Items, task: str = "") -> ItemsCarrier:
-        """Make one."""
+        """Return the number `value` with its items."""
         self = super().__new__(cls, value)
         self.items, self.task = items, task
         return self
@@ -89,10 +89,10 @@ class ItemsCarrier(float):
 
 
 def to_host_rows(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
-    """The item under the metrics of the host's table: whole under `failed`, short under the others.
+    """Return the item by the metrics of lmms-eval's table: complete for `failed`, else short.
 
-    The key `score` brings the host's standard errors: only under plain means, and absent, not None,
-    where there is no number (docs/design.md).
+    The key `score` makes lmms-eval compute standard errors. Only plain means have it, and it is
+    absent, not None, if there is no number (docs/design.md).
     """
     made: dict[str, JsonObject] = {CARRIER: dict(item)}
     for metric in task.metrics:
@@ -109,7 +109,7 @@ def to_host_rows(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[s
 
 
 def _short(item: Item, needs: Sequence[str]) -> JsonObject:
-    """The fields that a metric needs (`Metric.host_fields`)."""
+    """Return the item's fields that a metric needs (`Metric.host_fields`)."""
     short: JsonObject = {}
     for need in needs:
         *path, last = need.split(".")
@@ -124,7 +124,7 @@ def _short(item: Item, needs: Sequence[str]) -> JsonObject:
 
 
 def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
-    """The host's `metric_list` of a task."""
+    """Return lmms-eval's `metric_list` of a task."""
 
     def whole(metric: Metric) -> Callable[[Items], Json]:
         return lambda items: metric.compute(aggregate.as_counted(items))
@@ -153,7 +153,7 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
 
 
 def group_number(join: JointMetric, name: str) -> Callable[..., Json]:
-    """The aggregation of one joined number for the host's group."""
+    """Return the aggregation of one joint number for lmms-eval's group."""
 
     def of_group(
         values: Sequence[object], _sizes: object = None, _weight_by_size: object = None

@@ -1,11 +1,11 @@
-"""`lmms-eval-tasks haven build`: records of a user's own videos, in the form of HAVEN's release.
+"""The command `lmms-eval-tasks haven build`: records of a user's own videos, in the release's form.
 
-    OUT/processed/own_data.json    OUT/own/h5/own.h5
-    OUT/videos/own/video_N.mp4     a link to the user's file
+    OUT/processed/own_data.json  OUT/own/h5/own.h5
+    OUT/videos/own/video_N.mp4   a link to the user's file
 
-Texts are asked for by the writer (judges/writer.py), whose replies are kept: the same command again
-pays for nothing twice and writes the files anew, the JSON file last. One that was changed by hand
-is left alone.
+The writer (judges/writer.py) requests the texts and keeps the replies. The same command, run again,
+pays for no reply twice. It writes all files anew, the JSON file last. It stops if the user changed
+the JSON file by hand.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from lmms_eval_tasks.utils.json_files import write_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-BUILD = "build"  # our field of a video: how it was made
+BUILD = "build"  # field of a video that only we write: model, prompt and hash
 
 
 class Job(NamedTuple):
-    """One video; `video` as in the JSON file, without texts."""
+    """One video to build; `video` has the form of the JSON file, without texts."""
 
     structure: Structure
     frames: FrameArchive
@@ -44,11 +44,11 @@ class Job(NamedTuple):
 def plan(
     videos: Sequence[Path], out: Path, scores: Path, fps: float, shots: int | None
 ) -> dict[str, Job]:
-    """Read the videos, by name, as `structure` does; nothing is asked or written.
+    """Read the videos and return a job for each, by name; no request is sent, no file is written.
 
     Raises:
-        TasksError: a video cannot be used, there are files that must not be touched, or packages
-            are not installed.
+        TasksError: a video cannot be used, existing files must not be overwritten, or packages are
+            not installed.
     """
     extras.require("haven", "haven build")
     jobs: dict[str, Job] = {}
@@ -69,7 +69,7 @@ def plan(
 
 
 def _digest(video: Mapping[str, Any]) -> str:
-    """Of what we wrote."""
+    """Return the hash of a video's entry as this command wrote it."""
     kept = {name: value for name, value in video.items() if name != BUILD}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -77,12 +77,13 @@ def _digest(video: Mapping[str, Any]) -> str:
 def build_records(
     jobs: Mapping[str, Job], out: Path, config: JudgeConfig | None
 ) -> tuple[list[str], list[Written[dict[str, Any]]]]:
-    """Ask for the texts of videos, if there is a model, and write their records.
+    """Request the texts of the videos, if there is a model, and write the records.
 
-    Returned is what is to be said of the videos, and what became of the requests about them.
+    Returns:
+        Lines for the user about the videos, and the outcome of the requests for each video.
 
     Raises:
-        TasksError: the model cannot be used, or nothing be written.
+        TasksError: the model cannot be used, or the files cannot be written.
     """
     given = writer.load_step_prompt("build", steps.STEPS)
     done = [Written(name, job.video, {}) for name, job in jobs.items()]
@@ -95,7 +96,7 @@ def build_records(
     content: dict[str, Any] = {}
     for number, one in enumerate(done, 1):
         video = one.result
-        assert video is not None  # what it lacks is missing in it
+        assert video is not None  # a failed request leaves its text missing in the video
         missing = steps.missing(video)
         content[f"video_{number}"] = {
             **video,
@@ -121,7 +122,7 @@ def _told(structure: Structure) -> str:
 
 
 def estimate(jobs: Mapping[str, Job], config: JudgeConfig) -> tuple[Table, list[str]]:
-    """What the texts of the videos need of a model, and how the numbers came about."""
+    """Return a table of the tokens and costs of the videos' texts, and lines that explain it."""
     from lmms_eval_tasks.judges.prices import image_tokens
 
     given = writer.load_step_prompt("build", steps.STEPS)
@@ -131,11 +132,11 @@ def estimate(jobs: Mapping[str, Job], config: JudgeConfig) -> tuple[Table, list[
     return writer.estimated(units, config, steps.ASSUMED, size)
 
 
-# --- a video as the JSON file has it --------------------------------------------------------------
+# --- a video in the form of the JSON file -------------------------------------------------------
 
 
 def _without_texts(name: str, structure: Structure) -> dict[str, Any]:
-    """A new video."""
+    """Return a video's entry for the JSON file, with all texts missing."""
     frames = [
         {
             "frame_id": pick,
@@ -162,10 +163,10 @@ def _without_texts(name: str, structure: Structure) -> dict[str, Any]:
 
 
 def arrays(structure: Structure) -> dict[str, Any]:
-    """A video's group of the HDF5 file: name -> numpy array or number.
+    """Return a video's group of the HDF5 file: name -> numpy array or number.
 
-    A shot goes from its first sampled frame to the frame before the next shot's, the first one from
-    0 and the last one to the video's end; both ends belong to it.
+    A shot reaches from its first sampled frame to the frame before the next shot's first one. The
+    first shot begins at 0, and the last shot ends with the video. Both ends belong to the shot.
     """
     import numpy as np
 
@@ -184,7 +185,7 @@ def arrays(structure: Structure) -> dict[str, Any]:
 
 
 def _write(out: Path, content: Mapping[str, Any], videos: Sequence[Structure]) -> None:
-    """Write both files, each whole or not at all, and link the videos, which are in their order."""
+    """Write both files, each completely or not at all, and link the videos in their order."""
     import h5py
 
     file, text = h5_file(out, OWN), json_file(out, OWN)
@@ -197,11 +198,12 @@ def _write(out: Path, content: Mapping[str, Any], videos: Sequence[Structure]) -
                 group = store.create_group(key)
                 for dataset, value in {**arrays(made), "video_name": video["video_name"]}.items():
                     group.create_dataset(dataset, data=value)
-                # Files are found by known endings; what is inside is told by the content.
+                # The link keeps a known ending, by which files are found; readers look at the
+                # content.
                 known = made.video.suffix.lower() in released_files.VIDEO_ENDINGS
                 ending = made.video.suffix.lower() if known else ".mp4"
                 link = out / "videos" / OWN / f"{key}{ending}"
-                if link.is_symlink() or not link.exists():  # a copy of the user's own there stays
+                if link.is_symlink() or not link.exists():  # a user's own copy stays
                     released_files.put(made.video.resolve(), link, link=True)
         partial.replace(file)
         write_json(text, dict(content))

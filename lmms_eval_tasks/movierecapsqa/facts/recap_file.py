@@ -1,11 +1,11 @@
-"""The recap that `lmms-eval-tasks facts` reads: segments with their narration and their dialogue.
+"""The recap file of `lmms-eval-tasks facts`: segments with their narration and their dialogue.
 
     {"movie": "...", "videoId": "...", "segments": [{"startTime": 0, "endTime": 61.5,
      "transcript": "what the narrator says"}]}
 
-A segment may also have the movie's dialogue (`srt`, with the movie's own times) or its window in
-movie time (`movieStartTime` and `movieEndTime`, with `movieId`), by which the dialogue is cut from
-the subtitles of the whole movie. Nobody aligns the two here (paper, 3.1).
+A segment may also have the movie's dialogue, as `srt` with the movie's times. Or it has its window
+in movie time (`movieStartTime` and `movieEndTime`, with `movieId`), and the dialogue is cut from
+the subtitles of the whole movie. This package does not align recap and movie (paper, 3.1).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lmms_eval_tasks.utils.validation import Text, validation_problems
 
 
 class _Given(BaseModel):
-    # A misspelt key would otherwise be a segment without dialogue.
+    # An unknown key is an error: a misspelt `srt` would be a segment without dialogue.
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
 
@@ -51,18 +51,24 @@ class Recap(_Given):
 
 
 class Narrated(NamedTuple):
-    """A segment that waits for its facts and questions."""
+    """A segment with its narration and dialogue, before its facts and questions are written."""
 
     id: str  # VIDEOID.N, N from 1 in the recap's order
-    released: Mapping[str, Any]  # the fields of the released form that are known
+    released: Mapping[str, Any]  # the fields of the released form that are already known
     narration: str
-    dialogue: str  # of the movie, as models will see it; "" if nobody knows
+    dialogue: str  # the movie's dialogue in the form that models see; "" if it is unknown
 
 
 def read_recap(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
-    """The segments of a recap, each checked as the released form wants it; else a DataError.
+    """Return the segments of a recap file, checked against the released form.
 
-    The whole movie's subtitles are cut to each segment that has a window and no `srt` of its own.
+    Args:
+        file: the recap file.
+        subtitles_of_movie: subtitles of the whole movie. They are cut to each segment that has a
+            window and no `srt`.
+
+    Raises:
+        DataError: the file or a segment is malformed; the message names the place.
     """
     try:
         recap = Recap.model_validate(released_files.read_json(file))

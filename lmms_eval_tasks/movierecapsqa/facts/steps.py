@@ -1,10 +1,11 @@
-"""From a segment's narration to facts, questions and labels: five requests with checked replies.
+"""The five requests from a segment's narration to facts, questions and labels.
 
     narration -> facts -> question-answer pairs -> simplified pairs -> modality, category
 
-Paper, 3.2: the answer of the first pair is kept, and the question of the simplified one. A pair
-names facts that exist, and simplified pairs and labels are one for one with the pairs: these checks
-are in Python, so that the JSON schema that is sent is the same for any number of facts.
+Source: paper, 3.2. The file keeps the answer of the first pair and the question of the simplified
+pair. A pair has to name existing facts, and there has to be one simplified pair and one label for
+each pair. Python checks these rules, so that the JSON schema of a request is the same for any
+number of facts.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ MODALITY = Step("movierecapsqa", "modality", Modalities, ("dialogue", "facts", "
 CATEGORY = Step("movierecapsqa", "category", Categories, ("pairs",))
 STEPS: tuple[Step[Any], ...] = (FACTS, PAIRS, SIMPLIFY, MODALITY, CATEGORY)
 
-# For estimates. Means of the released sample (8 segments, 113 facts, 52 questions), in tokens; a
-# narrator says about as much in the 5 s of a fact as the fact does.
+# Tokens, for estimates: means of the released sample (8 segments, 113 facts, 52 questions).
+# Narration of 5 s, the time of one fact, has about as many tokens as the fact.
 FACT, QUESTION, ANSWER = 16, 13, 23
 FACTS_PER_PAIR = 2
 ASSUMED = (
@@ -110,10 +111,10 @@ _TOKENS_PER_WORD = 4 / 3
 
 
 def unit(prompt: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
-    """A segment in the released form, by the writer (judges/writer.py).
+    """Return the unit of work that writes one segment in the released form (judges/writer.py).
 
-    A modality is asked for where the segment has dialogue, since nobody can tell from facts alone
-    what is said. `factsUsed` counts from 0, `qid` too.
+    The modality is requested only if the segment has dialogue, since facts alone do not tell what
+    is said. `factsUsed` and `qid` count from 0.
     """
     number = max(1, round(len(segment.narration.split()) * _TOKENS_PER_WORD / FACT))
     likely: list[Any] = [f"{words(FACT - 1)} {n}" for n in range(number)]
@@ -134,7 +135,7 @@ def unit(prompt: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     ids = range(1, len(pairs) + 1)
 
     def numbered(schema: type[R]) -> type[R]:
-        """Of simplified pairs or labels: one for each pair, by its number."""
+        """Return the schema of pairs or labels with one numbered entry for each pair."""
 
         def complete(reply: R) -> R:
             (items,) = (value for _, value in reply)
@@ -178,7 +179,7 @@ def unit(prompt: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
 
 
 def listed(pairs: Sequence[tuple[str, str]], facts: Sequence[Sequence[int]] = ()) -> list[str]:
-    """Pairs as they are shown, with the numbers of their facts where given."""
+    """Return pairs in the form of the prompt, with the numbers of their facts if given."""
     shown = [f"Question: {question}\n   Answer: {answer}" for question, answer in pairs]
     ends = [f"\n   Facts: {', '.join(map(str, own))}" for own in facts] or [""] * len(shown)
     return [text + end for text, end in zip(shown, ends, strict=True)]

@@ -1,7 +1,7 @@
-"""Records of Every Eval Ever: the paper's rows as documentation, a saved run as an evaluation run.
+"""Records of Every Eval Ever: the paper's rows as documentation, a saved run as evaluation run.
 
-A run's record carries what its numbers rest on, in texts beside them: the data's hash, the videos
-asked, the items by status, the prompts' hashes, and the conditions.
+A run's record has the basis of its numbers as texts: the data's hash, the videos, the items by
+status, the prompts' hashes, and the conditions.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics.aggregate import by_status
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
-OURS = "lmms_eval_tasks"  # our section of the host's results
-UNKNOWN = "unknown"  # the schema's own word
-_AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}  # of panels
+OURS = "lmms_eval_tasks"  # our section of lmms-eval's results
+UNKNOWN = "unknown"  # the schema's word for a missing fact
+# Our rules of panels -> Every Eval Ever's words.
+_AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}
 
 Record = JsonObject
 
 
 @functools.cache
 def schema() -> Mapping[str, Json]:
-    """The JSON schema of records, as Every Eval Ever publishes it."""
+    """Return the JSON schema of records, as published by Every Eval Ever."""
     text = files(leaderboards.__name__).joinpath("vendor/eval.schema.json").read_text("utf-8")
     found: Mapping[str, Json] = json.loads(text)
     return found
 
 
 def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
-    """The tasks of a benchmark that a side has."""
+    """Return the tasks of a benchmark that a side has."""
     return [task for name, task in benchmark.tasks.items() if name in side.runs]
 
 
@@ -53,7 +54,7 @@ def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
 
 
 def published(benchmark: Benchmark) -> dict[str, Record]:
-    """A record of each model in the paper's tables: documentation, with the figures as printed."""
+    """Return a documentation record of each model in the paper's tables, as printed."""
     found = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
     title = benchmark.board()["paper"]
     source = {
@@ -100,10 +101,10 @@ def _printed(benchmark: Benchmark, figure: Figure) -> Record:
 
 
 def lines_of(benchmark: Benchmark, side: Side) -> list[Comparison]:
-    """The numbers of a side in the host's table.
+    """Return the numbers of a side in lmms-eval's table.
 
     Raises:
-        TasksError: there is none yet.
+        TasksError: there is no number yet.
     """
     if not (lines := compare.headlines(benchmark, own_tasks(benchmark, side), [side])):
         how = "judge its samples first (lmms-eval-tasks judge)"
@@ -112,12 +113,12 @@ def lines_of(benchmark: Benchmark, side: Side) -> list[Comparison]:
 
 
 def first_of(benchmark: Benchmark, side: Side) -> Mapping[str, Json]:
-    """The results file of a side's first task."""
+    """Return the results file of a side's first task."""
     return side.runs[own_tasks(benchmark, side)[0].name].results
 
 
 def of_run(benchmark: Benchmark, side: Side) -> Record:
-    """The record of a model's saved runs: numbers of the host's table, and what they rest on.
+    """Return the record of a model's saved runs: numbers of lmms-eval's table, and their basis.
 
     Raises:
         TasksError: there is no number yet.
@@ -149,7 +150,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
 
 
 def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
-    """One number of a side, as a result in a record."""
+    """Return one number of a side as a result in a record."""
     row, metric = line.quantity.row, line.quantity.metric
     tasks = [benchmark.tasks[one] for one in benchmark.tasks_of(row) if one in side.runs]
     scale = figures.scales()[metric]
@@ -176,7 +177,7 @@ def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
 def _facts(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task], *, is_judged: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The facts that a number rests on, of its data and of its runs, as texts."""
+    """Return the facts about data and runs behind a number, as texts."""
     sections = _sections(benchmark, side, tasks)
     items = {task.name: side.items[task.name] for task in tasks}
     seen = [one["videos"] for one in sections if one.get("videos")]
@@ -204,18 +205,18 @@ def _facts(
 def _sections(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task]
 ) -> Sequence[Mapping[str, Json]]:
-    """The sections of our hook on the runs of tasks; [] unless all of them have one."""
+    """Return our sections on the runs of tasks; [] unless all runs have one."""
     found = [side.runs[task.name].section(benchmark.name) for task in tasks]
     return found if all(found) else []
 
 
 def _each(values: Iterable[object]) -> str:
-    """Different values as one text: the same of all runs, or what nobody would take for it."""
+    """Return different values as one text: the common value of all runs, or a list of values."""
     return ", ".join(dict.fromkeys(str(one) for one in values if one))
 
 
 def _llm_scoring(benchmark: Benchmark, judges: Sequence[Mapping[str, Json]]) -> Record:
-    """The judge of a number, of all runs that it is of."""
+    """Return the judge of a number, for all its runs."""
     judge, prompt = judges[0], judges[0].get("prompt") or {}
     now = benchmark.judge_prompt()
     is_same = now is not None and now.hash == prompt.get("hash")
@@ -283,13 +284,13 @@ def _head(benchmark: Benchmark, model: str, date: str) -> Record:
 
 
 def date_of(results: Mapping[str, Json]) -> str:
-    """When a run of the host was, as others write dates."""
+    """Return the date of a run of lmms-eval in ISO form."""
     date = str(results.get("date", UNKNOWN))
     return re.sub(r"^(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)$", r"\1-\2-\3T\4:\5:\6", date)
 
 
 def _public(name: object) -> str:
-    """Without the folders of a local path."""
+    """Return a name without the folders of a local path."""
     text = str(name)
     return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", ".", "~")) else text
 
