@@ -44,7 +44,7 @@ class Actor:
     # goes straight and evenly between two of them.
     path: Sequence[Sequence[float]]
     half: float | tuple[float, float] = 14  # its width and height
-    visible: tuple[float, float] = (0.0, math.inf)  # from when until when it is seen
+    shown: tuple[float, float] = (0.0, math.inf)  # from when until when it is seen
     glad: tuple[float, float] = (0.0, 0.0)  # while a face smiles; else its mouth turns down
     falls: tuple[float, int] = (0.0, 0)  # when it tips over its far foot: -1 left, 1 right, 0 never
     beside: Point = (0.0, 0.0)  # how far from its path, of a part of what moves along it
@@ -63,7 +63,7 @@ class Actor:
 
     def draw(self, canvas: Canvas, second: float) -> None:
         """Draw it as it is at a second."""
-        if not self.visible[0] <= second < self.visible[1]:
+        if not self.shown[0] <= second < self.shown[1]:
             return
         (x, y), fill = self.at(second), colour(self.colour)
         wide, high = self.half if isinstance(self.half, Sequence) else (self.half, self.half)
