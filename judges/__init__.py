@@ -1,4 +1,4 @@
-"""Judges: who gives a verdict, and what a verdict is. Installed as `lmms_eval_tasks.judges`.
+"""Judges and their verdicts. Installed as `lmms_eval_tasks.judges`.
 
 config = judges.resolve(settings.text(settings.JUDGE), os.environ, default_model="gpt-4o")
 judges.preflight(config, [criterion])            # before a run: JudgeError

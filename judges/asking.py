@@ -1,8 +1,8 @@
-"""Requests for a judgement from scoring a reply, and who answers them: the one way to an item.
+"""Requests for judgements from the scoring of a reply, and the sources of verdicts.
 
-Scoring is a generator. It yields lists of `JudgeRequest`s, gets a `Verdict` for each, and
-returns the item. Driven with a judge it is a run; with saved verdicts it is `rescore`; with
-stand-ins it is the estimate; with a provider that writes requests down it is a batch.
+The scoring of a reply is a generator. It yields lists of `JudgeRequest`s, gets a `Verdict` for each, and
+returns the item. The same scoring is a run with a judge, `rescore` with saved verdicts, an estimate
+with stand-ins, and a batch with a provider that writes requests to a file.
 
     def oevqa(doc, reply):
         done = yield from judge_reply("agrees", AGREES, fields, reply)
@@ -42,11 +42,11 @@ def run_scoring(
     """Run a scoring to its end.
 
     Args:
-        scored: what a task's `score` returned: a generator, or an item that asks for nothing.
-        answer: gives the verdicts of one list of requests, in its order.
+        scored: the result of a task's `score`: a generator, or an item that needs no verdict.
+        answer: returns the verdicts for a list of requests, in order.
 
     Returns:
-        The item; with `verdicts`, the last one of each request as plain types, if there was one.
+        The item. If it had asks, its `verdicts` are the last verdict of each ask, as plain types.
     """
     if not isinstance(scored, Generator):
         return dict(scored)
@@ -64,9 +64,9 @@ def run_scoring(
 
 
 class VerdictSource:
-    """Answers the requests of one item: saved verdicts that stand, and the judge for the rest.
+    """The source of an item's verdicts: valid saved verdicts, and the judge for the others.
 
-    A verdict that was made anew brings down those that rest on it (labels of claims).
+    If a verdict is made anew, saved verdicts that rest on it (labels of claims) become invalid.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class VerdictSource:
         keeps: Callable[[JudgeRequest, Verdict], bool] = lambda request, verdict: True,  # noqa: ARG005
     ) -> None:
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
-        self._anew: set[str] = set()  # names of what the judge was asked
+        self._anew: set[str] = set()  # names of the asks that went to the judge
 
     @property
     def count_new(self) -> int:
-        """Return the number of verdicts that were asked for, not kept."""
+        """The number of verdicts from the judge in this run."""
         return len(self._anew)
 
     def __call__(self, requests: JudgeRequests) -> list[Verdict]:
-        """The verdicts of one list, in its order."""
+        """Return the verdicts of a list of asks, in order."""
         kept = {
             request.name: one for request in requests if (one := self._kept(request)) is not None
         }
@@ -94,8 +94,8 @@ class VerdictSource:
         self._anew |= {request.name for request in new}
         if len(new) < 2 or not self._judge.config.endpoints:
             given = [request.answered(self._judge) for request in new]
-        else:  # each in a thread of its own; the judge's limits say how many requests go out
-            # The task is a context variable: threads do not inherit it.
+        else:  # a thread for each; the judge's limits decide how many requests go out
+            # Copied, since the task is a context variable, which threads do not inherit.
             own = [copy_context() for _ in new]
             with ThreadPoolExecutor(max_workers=len(new)) as pool:
                 given = list(
@@ -118,21 +118,21 @@ def parsed_reply(request: JudgeRequest, verdict: Verdict) -> Any:
 
 @dataclass(frozen=True)
 class RereadRequest(JudgeRequest):
-    """One whose reply is read again from its verdict (`said`): it stands while that is possible."""
+    """An ask whose saved verdict is valid as long as its reply can be read (`said`)."""
 
     def stands(self, saved: Verdict) -> bool:
-        """Return whether its reply, if there was one, can still be read."""
+        """Return True if the saved verdict has no reply, or its reply can still be read."""
         return saved.status != Status.OK.value or parsed_reply(self, saved) is not None
 
 
 def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
-    """Return the test for saved verdicts where a judge is named for a run (`VerdictSource.keeps`).
+    """Return the test of saved verdicts for a judge that is named for a run (`VerdictSource.keeps`).
 
-    Without a judge (`none`) all stand; with one, those that this very judge gave with the same
-    settings and prompt.
+    Without a judge (`none`) every saved verdict is valid. With a judge, a verdict is valid if this
+    judge gave it with the same settings and prompt.
     """
 
-    likely = (judge.config, geval.sampling(judge.config))  # once: each is hashed
+    likely = (judge.config, geval.sampling(judge.config))  # outside `keeps`, since each is hashed
 
     def keeps(request: JudgeRequest, verdict: Verdict) -> bool:
         if judge.config.provider == NONE:
@@ -145,15 +145,15 @@ def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
     return keeps
 
 
-# --- an answer put to a judge ---------------------------------------------------------------------
+# --- a judge's verdict on an answer ---------------------------------------------------------------
 
 
 def usable(config: Callable[[], JudgeConfig]) -> Judge:
-    """The judge of `config()`; without a usable one nobody is asked, and one line says so.
+    """Return the judge of `config()`; if it cannot be used, a judge `none`, with one warning.
 
-    `judges.preflight` stops such a run before it starts. Where the host runs without our hook it
-    cannot, and an exception while scoring would lose every answer (docs/design.md, "What lmms-eval
-    does"): they are kept and judged later.
+    `judges.preflight` stops such a run before it starts, but only through our hook in lmms-eval.
+    Without the hook an exception during scoring would lose every answer (docs/design.md, "What
+    lmms-eval does"); so the answers are kept, to be judged later.
     """
     try:
         return judges.make_judge(config())
@@ -173,14 +173,20 @@ def _say_once(problem: str) -> None:
 def judge_reply(
     name: str, criterion: Criterion, fields: Mapping[str, object], reply: str
 ) -> Generator[Sequence[JudgeRequest], Sequence[Verdict], JudgedAnswer]:
-    """Put a model's reply to a judge (asking.py); a reply that is no answer is not worth a call.
+    """Put a model's reply to a judge; a reply without an answer needs no judge.
 
     Args:
-        reply: the model's text, as the host hands it over.
+        name: the ask's name.
+        criterion: the question to the judge.
+        fields: the criterion's fields but `candidate`.
+        reply: the model's text, as lmms-eval passes it.
+
+    Returns:
+        The answer with its verdict; score 0 without a verdict if the reply has no answer.
     """
     status, candidate = reply_text.to_judge(reply)
     if status != "ok":
-        # The host's own "request failed" must not pass for the model's text either.
+        # Nor may lmms-eval's text for a failed request pass for an answer.
         return JudgedAnswer("", status, 0.0, None)
     (verdict,) = yield [JudgeRequest(name, criterion, {**fields, "candidate": candidate})]
     return judged_answer(candidate, verdict)

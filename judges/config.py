@@ -1,6 +1,6 @@
-"""The judge of a short form or a file, resolved once; nothing reads the environment here.
+"""The judge's configuration from a short form or a file; no function here reads the environment.
 
-The key lives in a SecretStr that neither repr, `describe` nor any message shows.
+The key is a SecretStr, which neither repr, `describe` nor any message shows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lmms_eval_tasks.utils.released_files import read_yaml
 
 KEY, AZURE_KEY = "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com")
-REASONING_TOKENS = 8192  # a reasoning model's reply includes what it thought
+REASONING_TOKENS = 8192  # a reasoning model's reply includes its reasoning
 
 _CHOICES = (
     f"set {KEY}; or {settings.JUDGE}=MODEL@BASE_URL for a local endpoint; or "
@@ -51,16 +51,18 @@ _FILE = (".yml", ".yaml")
 
 
 def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
-    """The judge that a short form or a file (`FILE.yml`) names.
+    """Return the judge of a short form or a file (`FILE.yml`).
 
     `MODEL[@BASE_URL]` is an OpenAI-compatible endpoint (OpenAI's own without a URL),
-    `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `none`
-    nobody. None or a blank is `default_model` at OpenAI. The key comes from OPENAI_API_KEY
-    (AZURE_OPENAI_API_KEY for Azure's hosts, if set). Local URLs need none: loopback, private and
-    link-local addresses, and host names without a dot.
+    `hf:NAME_OR_FOLDER` a model in this process, `replay:FILE` recorded replies, `none` no judge.
+    None or a blank is `default_model` at OpenAI. The key comes from OPENAI_API_KEY (for Azure's
+    hosts from AZURE_OPENAI_API_KEY, if set). Local URLs need none: loopback, private and link-local
+    addresses, and host names without a dot.
 
     Args:
-        default_model: the judge of the benchmark's paper; it alone is `comparable`.
+        spec: the short form or file.
+        env: environment variables, for the keys.
+        default_model: the judge of the benchmark's paper, the only one that is `comparable`.
 
     Raises:
         JudgeError: no key, or not one of the forms; the message never repeats a key.
@@ -69,7 +71,8 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     if spec.lower() == NONE:
         return JudgeConfig(NONE)
     key = env.get(KEY, "").strip()
-    # It would be printed and saved. What is shorter (vLLM users set EMPTY, or x) is a common word.
+    # Else the key would be printed and saved. A shorter value (vLLM users set EMPTY, or x) may be a
+    # common word.
     if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
         raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
     if spec.endswith(_FILE):
@@ -81,7 +84,7 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
         return JudgeConfig(REPLAY, str(Path(rest).expanduser()))
     match = _SPEC.fullmatch(spec or default_model)
     if match is None:
-        # Only the part before the first @: what follows may hold a password.
+        # Only the part before the first @: the rest may have a password.
         shown = spec.partition("@")[0]
         raise JudgeError(f"not a judge: {shown + ('@...' if '@' in spec else '')!r}. {_FORMS}")
     return _endpoint(match["model"], match["url"], env, default_model)
@@ -94,7 +97,7 @@ def _endpoint(
     default_model: str,
     key_variable: str | None = None,
 ) -> JudgeConfig:
-    """An OpenAI-compatible endpoint with its key and the sampling that suits the model."""
+    """Return an OpenAI-compatible endpoint with its key and the sampling that suits the model."""
     try:
         parts = urlsplit(url or DEFAULT_BASE_URL)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -116,7 +119,7 @@ def _endpoint(
         where = f" at {base_url} is not local and" if url else ""
         how = _CHOICES if url is None and key_variable is None else f"set {variable}"
         raise JudgeError(f"the judge {model}{where} needs a key: {how}")
-    # Greedy and short; a reasoning model takes no temperature and needs room to think.
+    # Greedy and short; a reasoning model takes no temperature and needs tokens for its reasoning.
     drawn = (None, REASONING_TOKENS) if is_reasoning(model) else (0.0, MAX_TOKENS)
     paper = re.fullmatch(re.escape(default_model) + r"(-\d{4}-\d\d-\d\d)?", model)
     return JudgeConfig(
@@ -130,12 +133,12 @@ def _endpoint(
 
 
 def is_reasoning(model: str) -> bool:
-    """OpenAI's reasoning models (o1, o3, gpt-5, ...), which take other parameters."""
+    """Return True for OpenAI's reasoning models (o1, gpt-5, ...), which take other parameters."""
     return bool(_REASONING.match(model)) and "chat" not in model
 
 
 def is_local(host: str) -> bool:
-    """Loopback, private or link-local address, or a name without a dot (localhost, a node)."""
+    """Return True for a loopback, private or link-local address, or a name without a dot."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -163,7 +166,7 @@ class _Model(_JudgeFile):
     reasoning_effort: str | None = None
     reply_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     repairs: int = Field(default=1, ge=0)
-    timeout: float = Field(default=60.0, gt=0, le=86_400)  # a day
+    timeout: float = Field(default=60.0, gt=0, le=86_400)  # at most a day
     retries: int = Field(default=5, ge=0)
     device: str = "auto"
     dtype: str = "auto"
@@ -179,12 +182,12 @@ class _Panel(_JudgeFile):
 
 class _Debate(_JudgeFile):
     debate: list[str | _Model] = Field(min_length=2, max_length=2)  # the agents
-    consolidator: str | _Model | None = None  # the last agent's model if not given
+    consolidator: str | _Model | None = None  # default: the last agent's model
     name: str = ""
 
 
 def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig:
-    """The judge that a file describes; members are short forms, or a model's own keys."""
+    """Return the judge that a file describes; members are short forms, or mappings of one model."""
     values = read_yaml(path, "keys such as `model: gpt-4o`")
     kind = _Panel if "panel" in values else _Debate if "debate" in values else _Model
     try:

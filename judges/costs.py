@@ -1,4 +1,4 @@
-"""The estimate of a judge's work: calls, tokens, dollars and time, asking nobody."""
+"""The estimate of a judge's work without any request: calls, tokens, dollars and time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from lmms_eval_tasks.judges.prices import count_messages, counter
 from lmms_eval_tasks.judges.report import duration, price
 from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, JudgeConfig, sum_known
 
-REPLY_TOKENS = 60  # of a verdict with one short reason
-REASONING_TOKENS = 600  # more for a model that thinks first
-SECONDS_PER_CALL = 2.0  # of one request, where no rate is given
+REPLY_TOKENS = 60  # tokens of a verdict with one short reason
+REASONING_TOKENS = 600  # further tokens of a model that reasons first
+SECONDS_PER_CALL = 2.0  # seconds of one request, if there is no rate
 
-# A criterion, its fields, and a reply of the likely length; "" for a verdict and a short reason.
+# A criterion, its fields, and a reply of likely length; "" stands for a verdict and a short reason.
 LikelyRequest = tuple[Criterion, Mapping[str, object], str]
 
 
 @dataclass
 class CostEstimate:
-    """The work of a task, a step or a model. Dollars are None where the price is unknown."""
+    """The work of a task, a step or a model. Dollars are None if the price is unknown."""
 
     task: str = ""
     generations: int = 0
-    prompt_tokens: int = 0  # text of the model's own prompts
+    prompt_tokens: int = 0  # tokens of the text prompts to the model under test
     verdicts: int = 0
     calls: int = 0
     judge_tokens: int = 0
@@ -37,7 +37,7 @@ class CostEstimate:
     notes: list[str] = field(default_factory=list)
 
     def add(self, other: CostEstimate) -> None:
-        """Add another one's numbers."""
+        """Add the numbers of another estimate."""
         for name in _NUMBERS:
             setattr(self, name, sum_known([getattr(self, name), getattr(other, name)]))
 
@@ -48,11 +48,15 @@ _NUMBERS = [one.name for one in fields(CostEstimate) if one.name not in ("task",
 def plan(
     config: JudgeConfig, requests: Sequence[LikelyRequest], picture_tokens: int = 0
 ) -> CostEstimate:
-    """The work of a judge that is asked once for each of `requests`, of all models behind it.
+    """Return the work of a judge with one request for each of `requests`, over all its models.
 
-    Without repairs and without what is in our own cache already. A debate's agents are asked twice
-    at most, and what they tell each other is not counted. `picture_tokens` are those of all
-    pictures in `requests`, which leave them out.
+    Repairs and cached replies are not counted. A debate's agents get two requests each, and their
+    messages to each other are not counted.
+
+    Args:
+        config: the judge.
+        asked: the requests.
+        picture_tokens: tokens of all pictures in `requests`, whose fields leave them out.
     """
     found = CostEstimate(verdicts=len(requests))
     for model in config.endpoints if requests else ():
@@ -76,7 +80,8 @@ def _add_model(
     picture_tokens: int,
 ) -> None:
     number, known = counter(model.model), run.current().endpoint(model).price
-    short = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
+    # MAIA's judge replies with one word.
+    short = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)
     thought = REASONING_TOKENS if is_reasoning(model.model) else 0
     prompt = picture_tokens + sum(
         count_messages(render(*one[:2]), number.count) for one in requests
@@ -99,7 +104,7 @@ def _add_model(
 
 
 def default_rate() -> tuple[float, str]:
-    """Calls a second that the user's limits allow, and how that was found."""
+    """Return the calls a second that the user's limits allow, and the limit that decides."""
     limits = settings.judge_limits()
     flight = limits.concurrency or run.CONCURRENCY
     rate, why = flight / SECONDS_PER_CALL, f"{flight} in flight, {SECONDS_PER_CALL:g} s each"
@@ -110,7 +115,7 @@ def default_rate() -> tuple[float, str]:
 
 
 def summary(estimate: CostEstimate) -> str:
-    """The estimate in words, in one line."""
+    """Return the estimate in words, in one line."""
     if not estimate.calls:
         return f"{estimate.verdicts:,} verdicts, no requests"
     rate, why = default_rate()

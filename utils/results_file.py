@@ -1,4 +1,4 @@
-"""The host's results file, as far as something here reads it: checked once, when it is read."""
+"""lmms-eval's results file, as far as this package reads it: validated once, when it is read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Section(BaseModel):
     prompts: dict[str, _StoredPrompt | None] = Field(default_factory=dict)
     arrived: str | None = None
     conditions: list[StoredCondition] | None = None
-    warnings: list[str] = Field(default_factory=list)  # of versions without conditions
+    warnings: list[str] = Field(default_factory=list)  # from versions without conditions
     numbers: dict[str, JsonObject] = Field(default_factory=dict)
     details: dict[str, JsonObject] = Field(default_factory=dict)
 
@@ -94,10 +94,10 @@ class _StoredResults(BaseModel):
 
 
 def read_results(file: Path) -> JsonObject:
-    """Its content as it stands.
+    """Return the file's content, unchanged.
 
     Raises:
-        DataError: it cannot be read, or something in it has another form; names the place.
+        DataError: the file cannot be read, or a part of it has another form; names the place.
     """
     content = read_json(file)
     try:

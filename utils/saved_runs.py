@@ -1,4 +1,4 @@
-"""Saved runs (`--log_samples`) read back."""
+"""Saved runs (`--log_samples`), read from their files."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ from lmms_eval_tasks.utils import conditions, json_files, results_file
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
-# The metric of every task that carries the whole item: how many items failed in some way.
+# The metric of every task that carries the whole item: the count of failed items.
 CARRIER = "failed"
 
 MEND = "take its line out or run the task again"
-_RESULTS = "_results.json"  # end of its results file's name
+_RESULTS = "_results.json"  # the end of a results file's name
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The samples of a file, read each time they are gone through: runs are larger than memory."""
+    """The samples of a file, read again in each iteration: runs may be larger than memory."""
 
     file: Path
 
     def __iter__(self) -> Iterator[JsonObject]:
-        """One sample after another; a DataError names a line that is not of the host's form."""
+        """Yield one sample after another.
+
+        Raises:
+            DataError: a line is not of lmms-eval's form; names it.
+        """
         for number, line in json_files.numbered_lines(self.file):
             try:
                 sample = json_files.parsed(line)
@@ -43,7 +47,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Chained:
-    """The samples of several files, one after the other."""
+    """The samples of several files, one file after the other."""
 
     parts: Sequence[Iterable[JsonObject]]
 
@@ -53,15 +57,16 @@ class Chained:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """The saved samples of one task in one run of the host."""
+    """The saved samples of one task in one run of lmms-eval."""
 
     task: str
     file: Path
     samples: Iterable[JsonObject]
-    model: str | None  # as `name (arguments)`; None without the run's results file
-    saved: JsonObject  # the metrics of the run's results file, by name without the filter
+    model: str | None  # `name (arguments)`; None without the run's results file
+    saved: JsonObject  # the metrics in the results file, by name without the filter
     saved_groups: dict[str, JsonObject] = field(default_factory=dict)
-    results: JsonObject = field(default_factory=dict)  # the results file; empty without one
+    # The content of the results file; empty without one.
+    results: JsonObject = field(default_factory=dict)
 
     @property
     def results_file(self) -> Path:
@@ -69,15 +74,15 @@ class SavedRun:
         return self.file.with_name(_SAMPLES.sub(rf"\g<run>{_RESULTS}", self.file.name))
 
     def section(self, benchmark: str) -> Mapping[str, Json]:
-        """A benchmark's section in the results file; empty if there is none."""
+        """Return a benchmark's section in the results file; empty if there is none."""
         found: Mapping[str, Json] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
         return found
 
     def conditions(self, benchmark: str, may_fail: float) -> conditions.Record:
-        """The conditions of its task's numbers, those too that its file alone shows.
+        """Return the conditions of the task's numbers, with those that only the sample file shows.
 
         Args:
-            benchmark: whose task it is.
+            benchmark: the task's benchmark.
             may_fail: the share of the samples that may be missing in a valid run (`--max-failed`).
         """
         known = conditions.of_results(self.results, benchmark, [self.task])
@@ -96,7 +101,7 @@ class SavedRun:
 
     @functools.cached_property
     def counted(self) -> tuple[int, int]:
-        """The numbers of samples in the file and in the run; equal if the run's is not known."""
+        """The numbers of samples in the file and in the run; 0 and 0 if the run's is not known."""
         told = self.results.get("n-samples", {}).get(self.task, {})
         if not isinstance(told.get("effective"), int):
             return 0, 0
@@ -106,22 +111,22 @@ class SavedRun:
 
     @property
     def cut_off(self) -> str:
-        """A line that samples are missing, as after a kill while they were saved; "" if none is."""
+        """A line if samples are missing, as after a kill during saving; else ""."""
         found, asked = self.counted
         text = f"{self.file.name} has {found:,} of the run's {asked:,} samples: run the task again"
         return text if found < asked else ""
 
     def broken(self, share: float) -> str:
-        """`cut_off`, where more than this share of the samples is missing."""
+        """Return `cut_off` if more than this share of the samples is missing; else ""."""
         found, asked = self.counted
         return self.cut_off if asked - found > share * asked else ""
 
 
 def find_sample_files(paths: Iterable[Path]) -> list[Path]:
-    """Sample files among `paths`, in the folders and of the results files among them, sorted.
+    """Return the sample files among `paths`, in folders, and of results files, sorted.
 
     Raises:
-        DataError: a path does not exist, or nothing was found.
+        DataError: a path does not exist, or there are no sample files.
     """
     files: list[Path] = []
     given = list(paths)
@@ -143,16 +148,16 @@ def find_sample_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_saved_run(file: Path) -> SavedRun:
-    """Read one sample file and, beside it, the results file of the same run.
+    """Read a sample file, and the results file of the same run if it is in the same folder.
 
     Raises:
-        DataError: the name or a line is not of the host's form; the message names the line.
+        DataError: the name or a line is not of lmms-eval's form; names the line.
     """
     match = _SAMPLES.match(file.name)
     if match is None:
         raise DataError(f"{file}: expected a name like DATE_samples_TASK.jsonl")
     samples, task = Lines(file), match["task"]
-    if not sum(1 for _ in samples):  # all of them are looked at before anything is made of one
+    if not sum(1 for _ in samples):  # reads every line, so that errors show before any result
         raise DataError(f"{file}: no samples")
     run = SavedRun(task, file, samples, model=None, saved={})
     if not run.results_file.is_file():
@@ -176,14 +181,17 @@ def read_saved_run(file: Path) -> SavedRun:
 
 
 def join_parts(runs: Sequence[SavedRun], may_fail: float) -> list[SavedRun]:
-    """The runs; those of one task and model that were asked a part of its docs each, as one.
+    """Return the runs, with the parts of a task and model joined into one.
 
-    The parts (`--offset`, `--limit`) of a job array are one run: it is told to be of a part only if
-    docs are missing. Which docs two of them share is told when their items are read. `may_fail` as
-    in SavedRun.conditions.
+    The parts (`--offset`, `--limit`) of a job array are one run; it counts as a part of the data
+    only if docs are missing. Docs in two parts raise an error later, when the items are read.
+
+    Args:
+        runs: saved runs, in any order.
+        may_fail: see SavedRun.conditions.
 
     Raises:
-        DataError: what their numbers rest on differs; names both files.
+        DataError: data, options, prompts or judges of two parts differ; names both files.
     """
     found: dict[tuple[str, str | None], list[SavedRun]] = {}
     for run in runs:
@@ -204,7 +212,7 @@ def _is_part(run: SavedRun) -> bool:
 
 
 def _rests_on(run: SavedRun) -> JsonObject:
-    """The fields that are the same in all parts of one run."""
+    """Return the fields that are the same in all parts of one run."""
     sections = run.results.get("lmms_eval_tasks", {}).items()
     told = {name: one for name, one in sections if _is_benchmark(one)}
     alike = ("data", "options", "prompts", "judge")
@@ -213,7 +221,7 @@ def _rests_on(run: SavedRun) -> JsonObject:
 
 
 def _is_benchmark(section: object) -> bool:
-    """Return True of a benchmark's section of ours; `warnings` stood there before conditions."""
+    """Return True if a section is a benchmark's; earlier versions have `warnings` in it."""
     return isinstance(section, dict) and not {"conditions", "warnings"}.isdisjoint(section)
 
 
@@ -231,7 +239,7 @@ def _joined(parts: Sequence[SavedRun], may_fail: float) -> SavedRun:
     for name, section in ours.items():
         if _is_benchmark(section):
             told = (one.conditions(name, may_fail) for one in parts)
-            # What is counted in one part does not hold of all; the numbers are computed again.
+            # Counts of one part do not hold for all; the numbers are computed again.
             gone = {Kind.ARRIVED, *((Kind.PART,) if whole else ())}
             left = [one for one in itertools.chain(*told) if one.kind not in gone]
             kept = {k: v for k, v in section.items() if k not in ("videos", "arrived", "warnings")}
@@ -241,10 +249,10 @@ def _joined(parts: Sequence[SavedRun], may_fail: float) -> SavedRun:
 
 
 def refuse_twice(runs: Sequence[SavedRun]) -> None:
-    """One of two runs of the same task and model would silently take the other's place.
+    """Refuse two runs of the same task and model: one would silently replace the other.
 
     Raises:
-        DataError: naming both files.
+        DataError: there are two; names both files.
     """
     seen: dict[tuple[str, str | None], SavedRun] = {}
     for run in runs:
@@ -254,7 +262,7 @@ def refuse_twice(runs: Sequence[SavedRun]) -> None:
             raise DataError(f"{run.file}: {second}, beside {other.file}; name one of them")
 
 
-# Fields that several readers of items share, whichever task wrote them, and what each is.
+# Fields that several readers of items share, and their types; the same in every task.
 _FIELDS = {
     **dict.fromkeys(("id", "reply", "status"), "text"),
     **dict.fromkeys(("video", "candidate", "category"), "text"),
@@ -266,7 +274,7 @@ _KINDS = {"text": str, "number": int | float | None, "object": dict | None}
 
 
 def _misshapen(item: Mapping[str, Json]) -> str | None:
-    """The first of its fields that has another form than all tasks give it."""
+    """Return the first field of an item whose type is wrong; None if all are right."""
     for name, kind in _FIELDS.items():
         if (name in item or name in _ALWAYS) and not isinstance(item.get(name), _KINDS[kind]):
             return name
@@ -274,7 +282,7 @@ def _misshapen(item: Mapping[str, Json]) -> str | None:
 
 
 def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
-    """Its samples, each with its file and line."""
+    """Yield the samples of a run, each with its file and line."""
     parts = run.samples.parts if isinstance(run.samples, Chained) else (run.samples,)
     for part in parts:
         file = part.file if isinstance(part, Lines) else run.file
@@ -283,10 +291,10 @@ def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
 
 
 def saved_items(run: SavedRun) -> list[JsonObject]:
-    """A run's whole items in the order of their ids.
+    """Return a run's whole items in the order of their ids.
 
     Raises:
-        DataError: a sample lacks one, or two share an id; names the line.
+        DataError: a sample has no item, or two have the same id; names the line.
     """
     seen: dict[str, JsonObject] = {}
     places: dict[str, str] = {}
@@ -304,13 +312,16 @@ def saved_items(run: SavedRun) -> list[JsonObject]:
                 "out; of parts (--offset, --limit) that overlap, name one"
             )
         places[item["id"]] = where
-        if item["status"] != "not_run":  # of an older version: of a task that had nothing to ask
+        if item["status"] != "not_run":  # from an older version: a task without requests
             seen[item["id"]] = item
     return [seen[name] for name in sorted(seen)]
 
 
 def numbers(results: Mapping[str, Json]) -> dict[str, JsonObject]:
-    """Metrics by task and group: the host's; a group's own row counts for it; ours outrank all."""
+    """Return the metrics by task and group.
+
+    A group's own row replaces its results; the numbers in this package's sections replace both.
+    """
     groups, found = results.get("groups", {}), {}
     for name, values in results["results"].items():
         found[name] = _plain_names(groups.get(name) or values)
@@ -321,7 +332,7 @@ def numbers(results: Mapping[str, Json]) -> dict[str, JsonObject]:
 
 
 def _plain_names(values: JsonObject) -> JsonObject:
-    """The host's `metric,filter` keys as metric names, without errors and aliases."""
+    """Return lmms-eval's `metric,filter` keys as metric names, without errors and aliases."""
     return {
         key.partition(",")[0]: value
         for key, value in values.items()
@@ -330,5 +341,5 @@ def _plain_names(values: JsonObject) -> JsonObject:
 
 
 def difference(saved: Mapping[str, Json], again: Mapping[str, Json]) -> list[str]:
-    """Names of metrics whose value differs from the saved one in any digit."""
+    """Return the names of metrics whose values differ from the saved ones in any digit."""
     return sorted(name for name in saved.keys() & again.keys() if saved[name] != again[name])

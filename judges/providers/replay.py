@@ -1,13 +1,13 @@
-"""`replay`: recorded replies from a file, for tests and for checking published judgements.
+"""`replay`: recorded replies from a file, for tests and for checks of published judgements.
 
 One JSON object a line:
 
     {"criterion": "maia_oe", "fields": {"question": "...", "candidate": "..."}, "reply": "{...}"}
 
 `reply` is the text as a model would send it (null: no content); a line may also have `model`,
-`finish`, `refusal` (exchange.JudgeReply) and `sample` (0 for the first). `fields` must be what the
-benchmark hands to its judge, without images. What else tells two judgements apart, such as the
-model that was judged, is a field as well: templates ignore fields that they do not name.
+`finish`, `refusal` (exchange.JudgeReply) and `sample` (0 for the first). `fields` must equal the
+fields that the benchmark passes to its judge, without images. Further facts that distinguish two
+judgements, such as the judged model, are fields too: templates ignore fields that they do not name.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ class _Recording(BaseModel):
 
 
 class ReplayJudge(Judge):
-    """Gives the verdicts that the recorded replies of a file hold, as if a model had just sent
-    them. Blank lines are skipped, equal lines count once.
+    """A judge whose verdicts come from a file's recorded replies, read like a model's.
+
+    Blank lines are skipped, equal lines count once.
 
     Raises:
         TasksError: the file cannot be read, a line is no recording, or two lines give different
-            replies to the same question; naming the file and the line.
+            replies to the same request; names the file and the line.
     """
 
     def __init__(self, config: JudgeConfig) -> None:
@@ -71,7 +72,7 @@ class ReplayJudge(Judge):
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
-        """Each of the samples has a recording of its own; `skipped` where there is none."""
+        """Return a verdict for each sample, from its own recording; `skipped` if there is none."""
         label = self.config.label
         nothing = Verdict(None, Status.SKIPPED, "no recorded reply", judge=label)
         texts = {name: value for name, value in fields.items() if name not in criterion.images}
@@ -81,7 +82,7 @@ class ReplayJudge(Judge):
 
 
 def _key(criterion: str, fields: Mapping[str, object], sample: int) -> bytes:
-    """A digest; values are compared as the texts that a template is filled with."""
+    """Return a digest of a request; values count as the texts that fill a template."""
     texts = {
         name: [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
         for name, value in fields.items()
@@ -97,9 +98,9 @@ class NoJudge(Judge):
 
     def verdicts(
         self,
-        criterion: Criterion,  # noqa: ARG002 - nobody is asked
+        criterion: Criterion,  # noqa: ARG002 - no request is sent
         fields: Mapping[str, object],  # noqa: ARG002
         samples: int,
     ) -> list[Verdict]:
-        """Return as many skipped verdicts."""
+        """Return `samples` skipped verdicts."""
         return [Verdict(None, Status.SKIPPED, "not judged yet", judge=NONE)] * samples

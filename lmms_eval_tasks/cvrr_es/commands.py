@@ -1,4 +1,4 @@
-"""Commands of the judge study: `debate` makes the reference, `reliability` holds judges to it."""
+"""Commands of the judge study: `debate` makes reference ratings, `reliability` compares judges."""
 
 from __future__ import annotations
 
@@ -91,9 +91,13 @@ def debate_command(
 
 
 def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
-    """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
+    """The answers to rate, and notes on them.
+
+    Raises:
+        DataError: the answers do not fit the release, or questions cannot be used.
+    """
     place = settings.required_folder("cvrr_es", "CVRR-ES", release.HOW_TO_GET)
-    found = release.read_release(place)  # no video is opened: a debate is about texts
+    found = release.read_release(place)  # videos are not opened: the debate has texts only
     stop(found.place, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
     notes = [problem for one in aligned for problem in one.problems]
@@ -105,7 +109,7 @@ def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
 
 
 def _check_old(out: Path, label: str, answers: Iterable[AnswerToRate]) -> None:
-    """Stop before a file is overwritten that has what this run does not make again."""
+    """Raise DataError if `out` has a rating that this run would not make again."""
     ours = {(label, reference.ROUND, one.item) for one in answers}
     there = ratings.read_ratings([out]) if out.exists() else []
     for row in (one for one in there if (one.judge, one.round, one.item) not in ours):
@@ -119,7 +123,7 @@ def _check_old(out: Path, label: str, answers: Iterable[AnswerToRate]) -> None:
 def _tell(
     rated: Sequence[ReferenceVerdict], config: JudgeConfig, current: run.JudgeSession
 ) -> Mapping[str, str]:
-    """Print what came out and what it cost; why the run is invalid, if it is."""
+    """Print the mean ratings, failures and costs; return the reasons why the run is invalid."""
     for name in dict.fromkeys(one.answer.candidate for one in rated):
         own = [one.verdict for one in rated if one.answer.candidate == name]
         scores = [one.score for one in own if one.score is not None]
@@ -149,7 +153,7 @@ def reliability_command(
     output: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
 ) -> None:
-    """How far judges agree with a reference: kappas, intervals, panels, as tables and a page."""
+    """Compare judges with a reference: kappas, intervals and panels, as tables and a page."""
     if html is not None:
         extras.require("report", "--html")
     for file in filter(None, (output, html)):
@@ -179,11 +183,11 @@ def reliability_command(
 
 
 def _told(loaded: rating_files.Loaded) -> Sequence[str]:
-    """Lines on rows that are left out, and what runs told."""
+    """Lines on rows that are left out, and the conditions of the runs."""
     left_out = listed(loaded.problems).split("\n") if loaded.problems else []
     notes = [f"left out: {line.strip()}" for line in left_out]
     for rated in loaded.runs:
-        # The judge's are of answers, not of its ratings.
+        # Conditions of the judge are about the answers' judge, not about ratings.
         own = [
             one.line
             for one in rated.conditions(BENCHMARK, settings.may_fail())
@@ -194,6 +198,6 @@ def _told(loaded: rating_files.Loaded) -> Sequence[str]:
 
 
 def add(app: typer.Typer) -> None:
-    """Add them to `lmms-eval-tasks`."""
+    """Add both commands to `lmms-eval-tasks`."""
     app.command("debate")(debate_command)
     app.command("reliability")(reliability_command)

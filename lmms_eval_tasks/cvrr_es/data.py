@@ -1,6 +1,6 @@
-"""What can be asked and rated with the user's data, as docs: of a question, or of an answer to it.
+"""The docs of a run: questions to ask, or candidates' answers to rate.
 
-The release is read in release.py, candidates' answers in candidates.py, ratings in study/.
+release.py reads the release, candidates.py the answers, and study/ the ratings.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ NO_REFERENCE = (
     "make some with lmms-eval-tasks debate, and add them to these ratings with "
     f"{CVRR_REFERENCE}=FILE lmms-eval-tasks rescore RUN"
 )
-_NAMING = ("model_version", "model", "pretrained", "model_name")  # of the host's classes
+# Names of this argument in lmms-eval's classes.
+_NAMING = ("model_version", "model", "pretrained", "model_name")
 
 
 def running_model() -> str:
-    """What the model under test is called among candidates and judges.
+    """The name of the model under test among candidates and judges.
 
-    The user's name for it (`--cvrr-name`), or the last part of the checkpoint's, or its class;
-    "model" if the hook was not told which one runs. Names join runs: a judge's own ratings are told
-    from others', and a judge that rates its own answers is marked. So they must not depend on where
-    a checkpoint lies.
+    The user's name for it (`--cvrr-name`), else the last part of the checkpoint's name, else its
+    class; "model" if the run's model is not known. Runs are joined by these names: they tell a
+    judge's ratings from those of others, and mark a judge that rates its own answers. So they must
+    not depend on the folder of a checkpoint.
     """
     if given := settings.text(CVRR_NAME):
         return given
@@ -61,20 +62,21 @@ def running_model() -> str:
     return model.name
 
 
-# --- what is there --------------------------------------------------------------------------------
+# --- loaded data ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class CvrrData(LoadedData):
-    """The data of a run, with the answers and ratings that judge tasks rate and show."""
+    """The data of a run, with the answers and ratings for judge tasks."""
 
-    candidates: Sequence[Aligned] = ()  # whose answers are rated; empty without a judge task
-    rated: Mapping[str, JudgeTask] = field(default_factory=dict)  # by judge task, what it rates
-    other_ratings: int = 0  # by others, of something else under the same ids: left out
+    candidates: Sequence[Aligned] = ()  # the rated candidates; empty without a judge task
+    rated: Mapping[str, JudgeTask] = field(default_factory=dict)  # by task
+    # Number of ratings of other questions, videos or answers under the same ids: left out.
+    other_ratings: int = 0
 
 
 def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
-    """The loaded data, with what judge tasks among `names` rate.
+    """Return the loaded data, with the answers and ratings for the judge tasks among `names`.
 
     Raises:
         DataError: candidates or ratings are not named or do not fit, or no candidate answered a
@@ -124,11 +126,11 @@ def _asks(task: str, question: CvrrQuestion) -> bool:
 
 
 def aligned(release: CvrrRelease) -> list[Aligned]:
-    """The candidates that the user named, their answers put to the release's questions.
+    """The candidates that the user named, with their answers joined to the release's questions.
 
     Raises:
-        DataError: none is named, answers do not fit, or two names differ in nothing that metrics'
-            names can show.
+        DataError: none is named, answers cannot be joined, or two candidates would have the same
+            name in metrics.
     """
     paths = settings.value(CVRR_CANDIDATES)
     if not paths:
@@ -149,10 +151,10 @@ def aligned(release: CvrrRelease) -> list[Aligned]:
 
 
 def reference() -> list[RatingRow]:
-    """The reference ratings that the user named; none is no error: they can be added later.
+    """The reference ratings that the user named; empty if none are named: they can be added later.
 
     Raises:
-        DataError: the files cannot be used, or two rows are of one item.
+        DataError: the files cannot be used, or two rows rate the same item.
     """
     paths = settings.value(CVRR_REFERENCE)
     rows = [row for row in ratings.read_ratings(paths) if row.round == "reference"] if paths else []
@@ -176,15 +178,15 @@ def reference() -> list[RatingRow]:
 
 
 def task_docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
-    """A task's docs, in the release's order, then by candidate."""
+    """The docs of a task, in the release's order, then by candidate."""
     rows = questions(loaded, task)
     return cast(CvrrData, loaded).rated[task].docs(rows) if task in JUDGE_TASKS else rows
 
 
 def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
-    """The questions that a task asks, or whose answers it rates, in the release's order.
+    """The questions of a task, in the release's order: asked, or with answers to rate.
 
-    `lure` answers the release's next question; that of the last one answers the first.
+    `lure` is the reference answer of the next question; the last question has that of the first.
     """
     release: CvrrRelease = loaded.release
     asked, left_out = release.questions, loaded.left_out(task)
@@ -213,7 +215,7 @@ def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
 
 
 def describe_data(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
-    """Candidates, shown ratings and frames for the results, and their conditions."""
+    """Return candidates, shown ratings and frames for the results file, and conditions."""
     section: dict[str, Any] = {"model": running_model()}
     conditions: list[Condition] = []
     if loaded is not None:
@@ -239,7 +241,7 @@ def describe_data(loaded: LoadedData | None) -> tuple[dict[str, object], list[Co
 
 
 def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
-    """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
+    """Yield lines if the mixture's rule chose no judge, or the judge's own ratings are missing."""
     if judge_task.rule is None:
         return
     choices = {choice.stratum: choice for choice in judge_task.choices.values()}.values()
@@ -257,7 +259,7 @@ def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
 
 
 def _of_judges(data: CvrrData) -> dict[str, object]:
-    """Candidates, the ratings that may be shown, and whose the mixture shows."""
+    """The candidates, the counts of ratings that may be shown, and the judges of a mixture."""
     told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
     for one in data.candidates:
         told["candidates"][one.candidate] = {

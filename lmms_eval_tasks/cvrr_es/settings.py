@@ -1,4 +1,4 @@
-"""The judge study's own settings."""
+"""The settings of the judge study."""
 
 from __future__ import annotations
 

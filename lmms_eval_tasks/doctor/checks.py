@@ -1,7 +1,7 @@
 """The command `doctor`: in a minute, everything that would stop or spoil a run of tasks.
 
-Where a run makes the same check (runs/prepare.py), it is called here, so that both say the same.
-A run ends at the first error; here what one check finds stops no other. Beside these stands what a
+A check that a run makes too (runs/prepare.py) is the same function, so that both report the same. A
+run ends at the first error; here an error ends no other check. Further checks find trouble that a
 run meets only later: frames that cannot be decoded, a full disk, a judge that gives no verdict.
 """
 
@@ -27,8 +27,8 @@ from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.runs import estimate, media, prepare
 from lmms_eval_tasks.utils.released_files import listed
 
-TRIAL = 3  # clips of a benchmark that are made to see whether that works and how large they are
-ROOM = 2**30  # bytes that replies, results and tables may need beside the clips
+TRIAL = 3  # clips of a benchmark to make on trial, which also shows their size
+ROOM = 2**30  # bytes that replies, results and tables may need, besides the clips
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _ALLOW = (settings.ALLOW_MISSING, settings.ALLOW_BAD_ITEMS)
 
@@ -37,19 +37,19 @@ State = Literal["ok", "warning", "error"]
 
 
 class Finding(NamedTuple):
-    """The result of one check."""
+    """The result of one check, with the remedy."""
 
     state: State
-    message: str  # what there is, or what is wrong and where
-    mend: str = ""  # the command or setting that mends it; "" where nothing needs to be done
-    about: str = ""  # what was looked at
+    message: str  # the state, or the error and its place
+    mend: str = ""  # the command or setting that helps; "" if there is nothing to do
+    about: str = ""  # the checked thing
 
 
 Findings = Iterator[Finding]
 
 
 class DoctorCheck(NamedTuple):
-    """One thing to look at; `mend` is of all that it finds and says no other one of."""
+    """A check; `mend` is the remedy for findings that have none of their own."""
 
     about: str
     look: Callable[[], Iterable[Finding]]
@@ -57,9 +57,9 @@ class DoctorCheck(NamedTuple):
 
 
 def carried_out(checks: Iterable[DoctorCheck]) -> Findings:
-    """All that the checks find; an exception in one is an error, and stops no other.
+    """The findings of all checks; an exception in one is an error, and stops no other check.
 
-    What variables of the environment hold that may be keys is not in it.
+    Values of environment variables that may be keys are left out.
     """
     for about, look, mend in checks:
         try:
@@ -73,22 +73,21 @@ def carried_out(checks: Iterable[DoctorCheck]) -> Findings:
 
 def _without_keys(text: str) -> str:
     for name, value in os.environ.items():
-        if _SECRET.search(name) and len(value) >= 8:  # what is shorter is a common word
+        if _SECRET.search(name) and len(value) >= 8:  # a shorter value may be a common word
             text = text.replace(value, f"[{name}]")
     return text
 
 
-Asked = tuple[Benchmark, LoadedData, str]  # a task, with its benchmark's data
+Asked = tuple[Benchmark, LoadedData, str]  # a task's benchmark, its data, and the task's name
 
 
 class Examination:
     """The checks of a run of some tasks.
 
     Args:
-        names: tasks, groups or patterns; without any, the group of each benchmark whose data are
-            there.
-        model: looks at the running model (context.current), told what the tasks hand over.
-        uploads: lines on what the running model's class sends to a server for such tasks.
+        names: tasks, groups or patterns; if empty, the group of each benchmark that has data.
+        model: returns the findings on the run's model (context.current) for the tasks' media.
+        uploads: returns lines on what the model's class sends to a server for such tasks.
     """
 
     def __init__(
@@ -100,13 +99,13 @@ class Examination:
         self._names, self._model, self._uploads = names, model, uploads
         self._chosen: list[tuple[Benchmark, list[str]]] = []
         self._found: dict[str, LoadedData] = {}  # by benchmark
-        # What is made for the requests, with the video that each is made of, by benchmark.
+        # The media jobs of the requests, each with its video's path, by benchmark.
         self._cuts: dict[str, list[tuple[str, MediaJob]]] = {}
-        self._needed = 0.0  # bytes of clips that are still to be made
-        self._probed: dict[str, Finding] = {}  # by the judge's label: it is asked once
+        self._needed = 0.0  # estimated bytes of the clips that are not made yet
+        self._probed: dict[str, Finding] = {}  # by the judge's label: each judge gets one request
 
     def checks(self) -> Iterator[DoctorCheck]:
-        """In the order of a run: a check rests on what those before it found."""
+        """The checks in the order of a run: each builds on the findings of those before it."""
         yield DoctorCheck("tasks", self._tasks, "lmms-eval-tasks list")
         yield DoctorCheck("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
         yield DoctorCheck("frames", self._frames, f"another {settings.FRAMES.option}")
@@ -178,7 +177,7 @@ class Examination:
             if any(one in _ALLOW for one in named):
                 ways = ["put them there (lmms-eval-tasks data status)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
-            # What can be used is looked at nonetheless.
+            # Go on with the data that can be used.
             with suppress(DataError), settings.use_options(dict.fromkeys(_ALLOW, "1")):
                 self._found[benchmark.name] = benchmark.load(names)
             return
@@ -208,7 +207,7 @@ class Examination:
         yield from (Finding("ok", line) for line in self._uploads(self._asked()))
 
     def _requests(self, benchmark: Benchmark, names: Sequence[str], loaded: LoadedData) -> Findings:
-        """The checks of tasks for which data and model are known."""
+        """Check the docs of tasks, and collect their media jobs."""
         docs = {name: benchmark.docs(loaded, name) for name in names}
         if empty := [name for name, own in docs.items() if not own]:
             yield Finding("error", f"nothing is left of {', '.join(empty)}")
@@ -226,8 +225,9 @@ class Examination:
     # --- media ----------------------------------------------------------------------------------
 
     def _clips(self, benchmark: Benchmark, cuts: Sequence[MediaJob]) -> Findings:
-        """A run finds those that are made for trial; from all over the data, as one video's follow
-        each other.
+        """Make some clips on trial, and estimate the disk space for all.
+
+        The clips are spread over the data, since clips of one video follow each other.
         """
         tried = cuts[:: -(-len(cuts) // TRIAL)]
         size = _media_bytes()
@@ -272,7 +272,7 @@ class Examination:
 
 
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
-    """Their ends decoded, as many at once as there are processors."""
+    """Check that the ends of videos can be decoded, in as many threads as there are processors."""
     ends = [MediaJob(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
     parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
     bad = media.make_jobs(parts, benchmark.title, "first and last frames decoded")
@@ -284,7 +284,7 @@ def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
 
 
 def _media_bytes() -> int:
-    """The size of the made media on disk, in bytes."""
+    """Return the size of all clips and sounds that were made, in bytes."""
     made = (settings.cache_dir() / "media").glob("*.*")
     return sum(file.stat().st_size for file in made if file.is_file())
 
@@ -292,7 +292,7 @@ def _media_bytes() -> int:
 def _requests_to_judge(
     benchmark: Benchmark, names: Sequence[str], loaded: LoadedData
 ) -> Iterator[tuple[Criterion, Mapping[str, Any]]]:
-    """The judge's first request of each judged task, for a made-up reply."""
+    """Yield the judge's first request of each judged task, for a made-up reply."""
     for task in (benchmark.tasks[name] for name in names):
         if task.judgements:
             yield from estimate.requests(task, benchmark.docs(loaded, task.name)[:1])

@@ -19,14 +19,14 @@ from lmms_eval_tasks.judges.config import AZURE_KEY, KEY
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.utils.json_files import check_folder
 
-# What most trouble comes of; whether the versions of all that this package needs fit is checked.
+# Packages that most trouble comes from. The versions of all required packages are checked below.
 _SHOWN = ("lmms-eval", "lmms-eval-tasks", "torch", "transformers", "av", "decord", "torchcodec")
 _KEYS = (KEY, AZURE_KEY, "HF_TOKEN")
-_ENCODERS = ("libx264", "aac")  # of the clips and their sound
+_ENCODERS = ("libx264", "aac")  # for the clips and their sound
 
 
 def checks() -> Iterator[DoctorCheck]:
-    """The checks of this machine, whatever is run."""
+    """The checks of this machine, for any run."""
     yield DoctorCheck("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
     yield DoctorCheck("versions", _versions, "pip install --upgrade lmms-eval-tasks")
     yield DoctorCheck("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")
@@ -40,8 +40,9 @@ def checks() -> Iterator[DoctorCheck]:
 
 @contextmanager
 def usable_cache() -> Iterator[None]:
-    """Where the user's cache cannot be written, which is an error of its own, another one for now:
-    else every video would seem unreadable.
+    """Context manager with a temporary cache folder if the user's cannot be written.
+
+    Another check reports that error; without a cache every video would seem unreadable.
     """
     try:
         check_folder(settings.cache_dir(), settings.CACHE)
@@ -66,7 +67,7 @@ def _settings() -> Findings:
             settings.value(one)
         except TasksError as error:
             yield Finding("error", str(error), f"{one.option} {one.metavar}, or unset {one}")
-    # Not what they say: somebody may have put a key into one.
+    # Names only, no values: a value may be a key by mistake.
     yield Finding("ok", f"set: {', '.join(one for one in chosen) or 'none'}")
 
 
@@ -125,7 +126,7 @@ def _encoders() -> Findings:
 
 
 def _keys() -> Findings:
-    """Their names alone."""
+    """Report for each API key if it is set in the environment, without its value."""
     states = {one: "set" if os.environ.get(one) else "not set" for one in _KEYS}
     yield Finding("ok", ", ".join(f"{one} is {state}" for one, state in states.items()))
 
@@ -141,7 +142,7 @@ def _folder(variable: str, folder: Path | None) -> Findings:
 
 
 def _hub() -> Findings:
-    """Weights may be there, in a folder that others share."""
+    """Check the folder of weights of the Hugging Face hub; an unwritable one is only a warning."""
     from huggingface_hub.constants import HF_HOME
 
     try:

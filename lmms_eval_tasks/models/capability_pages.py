@@ -1,4 +1,4 @@
-"""The table of model classes for people: all of them, one of them, and docs/models.md."""
+"""The table of model classes as text: all classes, one class, and docs/models.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lmms_eval_tasks.context import Interface
 from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.models.model_capabilities import Class, capability_table, class_of
 
-PAPERS_FRAMES = 32  # MAIA's, and what most papers give
+PAPERS_FRAMES = 32  # frames of a video in MAIA, and in most papers
 FRAMES = f"{PAPERS_FRAMES} frames"
 COLUMNS = (
     *("model", "class", FRAMES, "pixels", "needs", "pictures", "sound", "failed request", "how"),
@@ -16,7 +16,7 @@ COLUMNS = (
 
 
 def others() -> dict[str, str]:
-    """The classes that take none of our media, with the reason: NAME, or `NAME (simple)`."""
+    """The classes that take none of our media, with the reason, by `NAME` or `NAME (simple)`."""
     found: dict[str, str] = {}
     for name, entry in capability_table().models.items():
         why = {kind: one.media.none for kind, one in entry.classes()}
@@ -28,10 +28,10 @@ def others() -> dict[str, str]:
 
 
 def facts(name: str) -> list[str]:
-    """All that is known of a model, in lines: its rows, and its entry in classes.json.
+    """All facts about a model, in lines: its rows of the table, and its entry in classes.json.
 
     Raises:
-        TasksError: the host has no model of this name.
+        TasksError: lmms-eval has no model of this name.
     """
     import yaml
 
@@ -47,7 +47,7 @@ def facts(name: str) -> list[str]:
 
 
 def line(model: str, interface: Interface) -> str:
-    """What a model's class takes of our media, in one line; "" of one that is not in the table."""
+    """The media that a model's class takes, in one line; "" if the class is not in the table."""
     if (one := class_of(model, interface)) is None:
         return ""
     if one.media.none:
@@ -58,7 +58,7 @@ def line(model: str, interface: Interface) -> str:
 
 
 def markdown() -> str:
-    """docs/models.md."""
+    """The text of docs/models.md."""
     classes = [
         (name, *own) for name, entry in capability_table().models.items() for own in entry.classes()
     ]
@@ -94,7 +94,7 @@ def markdown() -> str:
 
 
 def _row(name: str, kind: str, model_class: Class) -> tuple[str, ...]:
-    """One class of a model, in words: COLUMNS."""
+    """The cells of a class of a model in words, one for each of COLUMNS."""
     said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
     media = model_class.media
     pictures = "interleaved" if media.interleaved else "several" if media.images else "one"

@@ -1,8 +1,8 @@
-"""What a run sets for its model's class, and what it says or refuses, before the model is loaded.
+"""The plan of a run: the arguments that it sets for its model's class, and messages about it.
 
-The tasks say what they hand over (`MediaNeeds`), the table of classes what a class takes: where the
-two differ, the class's own arguments are set, or what is handed over takes another form. Whatever
-the user set stands.
+The plan is made before the model is loaded. The tasks declare the media of their requests
+(`MediaNeeds`); the table of classes has the media that a class takes. If the two differ, arguments
+of the class are set, or the media take another form. An argument that the user set stays.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.models.model_capabilities import MediaSupport
 
-FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most papers give
+FRAMES = 32  # pictures of a video for a class without videos: MAIA's number, as in most papers
 
 
 @dataclass(frozen=True)
 class MediaNeeds:
-    """What the requests of a task hold."""
+    """The media in the requests of a task."""
 
     task: str
-    videos: bool = False  # whether there are videos in them
-    pictures: int = 0  # the most in one
-    frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
+    videos: bool = False  # True if requests have videos
+    pictures: int = 0  # the largest number in one request
+    frames: frozenset[int] = frozenset()  # numbers of frames of its videos, if the protocol has any
 
 
 def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
-    """The plan of a run, of the model as the user named it.
+    """The plan of a run, for the model as the user named it.
 
     Raises:
-        TasksError: no class of the model can take what the tasks hand over.
+        TasksError: no class of the model can take the media of the tasks.
     """
     interface = _interface(model, needs)
     told: list[str] = []
@@ -70,7 +70,7 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
         tasks = ", ".join(shown)
         told.append(f"{who} takes no videos: {tasks} hand over {FRAMES} pictures of each")
     arguments, set_, short = _frames(model, media, who, needs)
-    # With another modality than a task's its requests end the run; texts alone go with pictures.
+    # A request of another modality ends the run. Texts alone may pass as "image".
     shows = media.modality and any(one.videos or one.pictures for one in needs)
     modality = {one.task: "video" if one.videos else "image" for one in needs if shows}
     if modality:
@@ -91,18 +91,18 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
 
 
 def checkpoint_type(model: RunModel) -> str:
-    """transformers' model_type of a run's checkpoint; "" where its config cannot be read."""
+    """The model_type (transformers) of a run's checkpoint; "" if its config cannot be read."""
     from transformers import AutoConfig
 
     name = model.arguments.get("pretrained") or model.arguments.get("model") or ""
     try:
         return str(AutoConfig.from_pretrained(str(name)).model_type)
-    except (OSError, ValueError):  # none there, or code of its own; its class will say it
+    except (OSError, ValueError):  # no config, or one with code: the model's class will report it
         return ""
 
 
 def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
-    """The user's, or the simple class where only that one takes what the tasks hand over."""
+    """The interface to run: the user's, or "simple" if only that class takes the tasks' media."""
     mine, other = (
         model_capabilities.media_of(model.name, kind) for kind in (model.interface, "simple")
     )
@@ -113,7 +113,7 @@ def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
 
 
 def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds]) -> str:
-    """What a class cannot take of what tasks hand over; "" if it takes all."""
+    """The media of the tasks that a class cannot take, in words; "" if it takes all."""
     media = model_capabilities.media_of(model.name, interface)
     if media is None or media.none:
         return ""
@@ -132,7 +132,7 @@ def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds])
 def _frames(
     model: RunModel, media: MediaSupport, who: str, needs: Sequence[MediaNeeds]
 ) -> tuple[dict[str, object], list[str], list[str]]:
-    """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
+    """The arguments on frames to set, lines on them, and lines on frames that do not arrive."""
     framed = [one for one in needs if one.videos and one.frames]
     if not framed or media.broken or media.video in ("", "server"):
         return {}, [], []
@@ -148,7 +148,7 @@ def _frames(
     if argument in model.arguments:
         given = str(model.arguments[argument])
         told = f"{who}: {argument}={given}, and the videos of {tasks} have {most} frames"
-        # 0 is "all" where it is a number at all.
+        # 0 means all frames, for classes that accept it
         return {}, [], [told] if given.isdecimal() and 0 < int(given) < most else []
     by_rate, lines, default = media.fewer == "by rate", [], media.frames_default or 0
     enough = default == most or (default > most and (by_rate or media.fewer == "all"))
@@ -165,10 +165,10 @@ def _frames(
 
 
 def whole(name: str, value: int | str) -> int:
-    """A model's argument that is a whole number, as text or not.
+    """Return a model's argument as an int, from a text or a number.
 
     Raises:
-        TasksError: it is none.
+        TasksError: it is no whole number.
     """
     try:
         return int(value)

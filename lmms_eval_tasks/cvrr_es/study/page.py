@@ -1,4 +1,4 @@
-"""The report as one HTML page: a picture of the kappas with their intervals, then every table."""
+"""The report as an HTML page: a chart of the kappas with their intervals, then every table."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, label_expression,
 if TYPE_CHECKING:
     import altair
 
-# Round of a rater -> its kind; their places are the colours.
+# Kind of a rater by its round; the order of kinds is the order of colours.
 _FINAL = "Final judge with others' ratings"
 _KINDS = {"first": "Judges alone", "collective": _FINAL, "mixture": _FINAL, "panel": "Panels"}
 
 
 def html(report: Report) -> str:
-    """The page."""
+    """Return the page."""
 
     def colour(cell: str, largest: float) -> str:
-        """The class of a coloured table's cell."""
+        """Return the CSS class of a cell in a coloured table."""
         return level(float(cell), largest) if largest and cell != "-" else ""
 
     def draw(width: int) -> altair.LayerChart:

@@ -1,8 +1,8 @@
-"""Reference ratings of 1 to 5: agents with the reference answer debate, or one model has it.
+"""Reference ratings of 1 to 5: a debate of language models with the reference answer, or one model.
 
-Language models without the video (vlm_judge, 3.2 and 4.1): GPT-4o and GPT-3.5 debate, which is what
-kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). They debate as the
-study's code has it (judges/debate.py): GPT-4o decides, after two calls or five. Prompts are ours.
+The models do not see the video (vlm_judge, 3.2 and 4.1). The debate of GPT-4o and GPT-3.5 is the
+reference of kappa; GPT-3.5 alone is the study's text judge (`single`). The debate follows the
+study's code (judges/debate.py): GPT-4o decides, after two calls or five. The prompts are ours.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
     from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, CvrrRelease
 
-NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
-ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
-PAPER_AGENTS = ("gpt-3.5-turbo", "gpt-4o")  # Table 1; the second one may change, and decides
+NAME = "cvrr_es_reference"  # name of the criterion, and of its costs
+ROUND = "reference"  # one of labels.ROUNDS, and the name of the file of prompts
+# Table 1; the second one may change its rating, and decides.
+PAPER_AGENTS = ("gpt-3.5-turbo", "gpt-4o")
 PAPER_SINGLE = "gpt-3.5-turbo"
 
 
@@ -48,16 +49,16 @@ class ReferenceRating(BaseModel):
 
 
 class AnswerToRate(NamedTuple):
-    """One candidate's answer to rate, and what it is rated by."""
+    """A candidate's answer to rate, with its question and reference."""
 
     of: CvrrQuestion
-    candidate: str  # who answered; never shown
-    answer: str  # as it stands, even if it is empty
-    empty: bool  # it holds no letter, digit or symbol
+    candidate: str  # the model that answered; never shown
+    answer: str  # unchanged, even if empty
+    empty: bool  # True if it has no letter, digit or symbol
 
     @property
     def item(self) -> AnswerKey:
-        """What is rated."""
+        """The key of the answer."""
         return AnswerKey(self.of.id, self.candidate)
 
 
@@ -68,7 +69,7 @@ class ReferenceVerdict(NamedTuple):
     verdict: Verdict
 
     def row(self, label: str) -> RatingRow:
-        """The rating as a line of a file; without one, its status says why."""
+        """Return the rating as a row of a file; without a rating, the row's status tells why."""
         of, candidate, _, empty = self.answer
         score = self.verdict.score
         return RatingRow(
@@ -81,22 +82,25 @@ class ReferenceVerdict(NamedTuple):
         )
 
     def transcript(self, label: str) -> dict[str, object]:
-        """The rating, what it is of, and the verdict: `parts` are a debate's turns in order."""
+        """Return the row, the texts and the verdict; `parts` has the turns of a debate in order."""
         one = self.answer.of
         texts = {"question": one.question, "reference": one.reference, "answer": self.answer.answer}
         return {**self.row(label).as_dict(), "asked": texts, "verdict": self.verdict.as_dict()}
 
 
 def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) -> JudgeConfig:
-    """The debate, or with `single` the one judge, that gives the reference ratings.
+    """Return the configuration of the debate, or with `single` of the one judge.
 
-    The user's setting of the judge is not looked at: who judges answers is another decision.
+    The setting of the answers' judge (`--judge` of a run) is ignored: it is another decision.
 
     Args:
-        spec: a judge in its short form, or a file, such as a debate's; None for the paper's.
+        spec: a judge in its short form, or a file, such as a debate's; None: the paper's.
+        env: environment variables, for the key.
+        single: one judge instead of a debate.
 
     Raises:
-        JudgeError: it cannot be used as configured, or is of the other kind.
+        JudgeError: the judge cannot be used as configured, is a debate although `single`, or is no
+            debate although not `single`.
     """
     if spec is None or not spec.strip():
         names = [PAPER_SINGLE] if single else PAPER_AGENTS
@@ -108,7 +112,7 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
         agents = [judges.resolve(name, env, default_model="") for name in names]
         return agents[0] if single else JudgeConfig(DEBATE, members=(*agents, agents[-1]))
     try:
-        # No model's name equals this one, since no judge is the paper's for reference ratings.
+        # "" equals no model's name, since no model is the paper's judge for reference ratings.
         found = judges.resolve(spec, env, default_model="")
     except JudgeError as error:
         raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
@@ -121,10 +125,10 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
 
 
 def reference_criterion() -> Criterion:
-    """The criterion of a reference rating; `fields` has its fields.
+    """The criterion of a reference rating; see `fields` for its fields.
 
     Raises:
-        PromptError: the user's file does not fit.
+        PromptError: the user's file of prompts does not fit.
     """
     own = load_judge_prompt(ROUND)
     texts = own.text["system"], own.text["user"]
@@ -136,14 +140,14 @@ def reference_criterion() -> Criterion:
 
 
 def fields(answer: AnswerToRate) -> dict[str, str]:
-    """What the criterion's template shows of an answer; the candidate's name is not among it."""
+    """The fields of the criterion's template for an answer, without the candidate's name."""
     remark = f"\n{load_judge_prompt(ROUND).text['empty']}" if answer.empty else ""
     texts = {"question": answer.of.question, "reference": answer.of.reference}
     return {**texts, "candidate": answer.answer, "remark": remark}
 
 
 def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[AnswerToRate]:
-    """The answers to rate: candidate by candidate, in the release's order; empty ones too."""
+    """The answers to rate: by candidate, in the release's order; with empty answers."""
     return [
         AnswerToRate(one, own.candidate, own.answers[one.id], one.id in own.empty)
         for own in aligned
@@ -153,7 +157,7 @@ def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[Answer
 
 
 def rate(judge: Judge, answers: Sequence[AnswerToRate]) -> list[ReferenceVerdict]:
-    """Rate answers, as many at once as requests may be in flight; trouble becomes a status."""
+    """Rate answers, as many at once as requests may be in flight; an error becomes a status."""
     from lmms_eval_tasks.judges.run import ordered_map
 
     wanted = reference_criterion()
@@ -163,7 +167,7 @@ def rate(judge: Judge, answers: Sequence[AnswerToRate]) -> list[ReferenceVerdict
 
 
 class _StandIn(Judge):
-    """Notes what it is asked and gives a reply of the usual length, always the same rating."""
+    """A judge that records its requests and always replies with the same rating at usual length."""
 
     def __init__(self, config: JudgeConfig, rating: int) -> None:
         self.config, self.rating = config, rating
@@ -180,18 +184,18 @@ class _StandIn(Judge):
 
 
 def estimate(config: JudgeConfig, answers: Sequence[AnswerToRate]) -> list[str]:
-    """The work of rating answers in words, asking nobody: each model, all together, notes.
+    """Estimate the work of rating answers in words, without requests: per model, in all, and notes.
 
-    Every turn of a debate is put together as it is, between stand-ins. Without repairs and without
-    what is in the cache already.
+    The requests of every turn of a debate are built between stand-ins. Repairs and cached replies
+    are not counted.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.debate import DebateJudge
 
-    # Two candidates may give the same answer, which is asked about once.
+    # Two candidates may give the same answer, which needs one request.
     different = {(one.of.question, one.of.reference, one.answer): one for one in answers}
     models = dict.fromkeys(config.members or (config,))
-    # The agents differ, so that the debate is as long as it can be.
+    # The stand-ins give different ratings, for the longest possible debate.
     played = {one: _StandIn(one, number) for number, one in enumerate(models, 1)}
     members = [played[one] for one in config.members]
     judge: Judge = DebateJudge(config, members) if members else played[config]

@@ -1,9 +1,9 @@
-"""The reliability report, computed once into one plain dict: the JSON that tables and page show.
+"""The reliability report as one plain dict, computed once: the JSON that tables and page show.
 
-Who is who: *raters* are all judges in all rounds; *judges* in the narrow sense, of panels and
-alpha, are those that rated alone (round `first`), the final judge's own first ratings among them:
-that is what the collective's final judge knows as well. A rater that made the reference is left
-out, since it would be compared with itself.
+*Raters* are all judges in all rounds. *Judges* in the narrow sense, of panels and alpha, are those
+that rated alone (round `first`), with the final judge's own first ratings: these the final judge of
+the collective knows as well. The rater that made the reference is left out, since it would be
+compared with itself.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import krippendorff_alpha
 
 Report = dict[str, Any]
-_SHOWN = ("first", "reference", "collective", "mixture")  # the order of raters' rounds
+_SHOWN = ("first", "reference", "collective", "mixture")  # order of the raters' rounds
 
 
 def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
-    """Compute everything; JSON knows all types in it.
+    """Compute the report; its types are those of JSON.
 
     Raises:
-        DataError: as `study`; a reference of several raters; no rater left but the reference
-            itself.
+        DataError: see `study`; the reference is by several raters; there is no other rater.
     """
     referees = sorted({Rater(row.judge, row.round) for row in reference})
     if len(referees) > 1:
@@ -47,10 +46,10 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
     told = [_rater(_name(rater), own, *rater) for rater, own in raters.items()]
     strata = selection.strata(made.items, made.places)
     panels = _panels(made, alone, strata)
-    # Squared differences, as in the quadratic kappa; ratings that are not whole are as if missing.
+    # Squared differences, as in the quadratic kappa; ratings that are not whole count as missing.
     rated = [[pair.rating for pair in every] for every in zip(*alone.values(), strict=True)]
     alpha = krippendorff_alpha(rated, SCALE) if len(alone) > 1 else None
-    # The best single judge is best in hindsight: chosen by its kappa on the very items.
+    # The best single judge is best in hindsight: chosen by its kappa on the same items.
     known = [one for one in told[: len(alone)] if one["kappa"]["mean"]["kappa"] is not None]
     best = min(known, key=lambda one: -one["kappa"]["mean"]["kappa"], default={"judge": None})
     compared = [
@@ -95,13 +94,13 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
 
 
 def _name(rater: Rater) -> str:
-    """As tables call it: the judge, and how it came to its ratings unless it rated alone."""
+    """The name of a rater in tables: the judge, and its round unless it rated alone."""
     how = {"first": "", "reference": ", with reference"}
     return rater.judge + how.get(rater.round, f", {rater.round}")
 
 
 def _rater(name: str, pairs: RatingPairs, judge: str = "", how: str = "panel") -> Report:
-    """What a rater or a panel gave, and how far it can be relied on."""
+    """The ratings of a rater or panel, its kappas and its leniency."""
     candidates = sorted({pair.item.candidate for pair in pairs})
     return {
         "name": name,
@@ -117,7 +116,7 @@ def _rater(name: str, pairs: RatingPairs, judge: str = "", how: str = "panel") -
 def _panels(
     study: Study, alone: Mapping[str, RatingPairs], strata: selection.Strata
 ) -> dict[str, tuple[RatingPairs, str]]:
-    """Every panel's ratings and what a reader should know of them, by its name in tables."""
+    """The pairs and the note of every panel, by its name in tables."""
     given = {judge: {pair.item: pair.rating for pair in own} for judge, own in alone.items()}
     truth = {pair.item: pair.rating for pair in study.reference}
     found: dict[str, tuple[RatingPairs, str]] = {}
@@ -140,7 +139,7 @@ def _panels(
 def _notes(
     study: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow]
 ) -> Iterator[str]:
-    """What a reader of the numbers must know."""
+    """Yield notes for readers of the numbers."""
     if not reference:
         yield (
             "no kappa: there are no reference ratings yet; make them with `lmms-eval-tasks debate` "
