@@ -319,9 +319,7 @@ class JudgeRequest:
 
 JudgeRequests = Sequence[JudgeRequest]
 R = TypeVar("R")
-ScoringSteps = Generator[
-    JudgeRequests, Sequence[Verdict], R
-]  # returns an item's fields
+ScoringSteps = Generator[JudgeRequests, Sequence[Verdict], R]  # returns an item's fields
 OF_THE_JUDGE = "judge_"  # prefix of an item's status for failures of the judge
 
 
