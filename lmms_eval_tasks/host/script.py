@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _WATCHED = "_lmms_eval_tasks_watched"
 
 
-def checked(arguments: list[str]) -> list[str]:
+def checked_arguments(arguments: list[str]) -> list[str]:
     """lmms-eval's arguments out of those of the command; exits with one line if one is wrong."""
     try:
         rest = command_arguments.take_own_options(arguments)
