@@ -69,7 +69,7 @@ def take_over(module: ModuleType, evaluate_all: Function) -> object:
     before = {name: vars(module).get(name) for name in ("cli_evaluate_single", "print", _WATCHED)}
     outcome = new_outcome()
     with interrupts.ending(exits=True):
-        sys.argv[1:] = checked(arguments)
+        sys.argv[1:] = checked_arguments(arguments)
         watch(outcome, module)
         try:
             code = end(evaluate_all, outcome)
