@@ -1,6 +1,6 @@
 """Requests for judgements from the scoring of a reply, and the sources of verdicts.
 
-The scoring of a reply is a generator. It yields lists of `JudgeRequest`s, gets a `Verdict` for each, and
+Scoring a reply is a generator. It yields lists of `JudgeRequest`s, gets a `Verdict` for each, and
 returns the item. The same scoring is a run with a judge, `rescore` with saved verdicts, an estimate
 with stand-ins, and a batch with a provider that writes requests to a file.
 
@@ -126,7 +126,7 @@ class RereadRequest(JudgeRequest):
 
 
 def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
-    """Return the test of saved verdicts for a judge that is named for a run (`VerdictSource.keeps`).
+    """Return the test of saved verdicts for a judge named for a run (`VerdictSource.keeps`).
 
     Without a judge (`none`) every saved verdict is valid. With a judge, a verdict is valid if this
     judge gave it with the same settings and prompt.

@@ -129,7 +129,7 @@ def _doubt(figures: Mapping[str, Json]) -> str:
 
 
 def file_of(benchmark: str, fingerprint: str) -> Path:
-    """Return the file that stores the check of a judge is kept, by its `judges.judge_fingerprint`)."""
+    """Return the file that stores the check of a judge, by its `judges.judge_fingerprint`."""
     folder = settings.judge_cache() or settings.cache_dir() / "judge"
     return folder / "checks" / f"{benchmark}-{fingerprint}.json"
 

@@ -61,7 +61,7 @@ def read_verdict(
     Statuses: `api_error` for a recorded failure of the endpoint (JudgeReply.failure); `truncated`
     for a reply that was cut off, even if it looks whole, except after a whole label whose reason
     was cut (MAIA's authors read the first word); `refused` for a content filter or a refusal;
-    `parse_failure` (or `truncated`) for a text that is not one verdict (`reader.read_reply`); else `ok`,
+    `parse_failure` (or `truncated`) for a text that is no single verdict (`read_reply`); else `ok`,
     with the criterion's score. An `ok` without a reason has `reason == ""`, so that such verdicts
     can be counted.
 

@@ -216,6 +216,7 @@ FILLERS_THAT_STAY = {
     ("models.recipes", "told"),
     ("report.invalid", "known"),  # `token_limit` of a results file
     ("utils.results_file", "asked"),
+    ("sample.scenes", "shown"),  # the samples' YAML files
     ("sample.render", "left"),  # left, top, right, bottom
     ("judges.providers.transport", "read"),  # httpcore's
 }

@@ -263,7 +263,7 @@ def test_the_longest_name_has_a_task() -> None:
 WRONG = """
 from collections.abc import Sequence
 from lmms_eval_tasks.benchmark import Metric, Part, Task, select_fields, split
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 from toy_benchmark.tasks import (
     METRICS, KeptToy, ToyDoc, ToyItem, ToyScore, keep, prompt, score
@@ -285,7 +285,7 @@ def says_yes(doc: KeptToy, reply: str) -> ToyScore:
 def says_more(doc: KeptToy, reply: str) -> ToyScore:
     return {"candidate": "", "status": "ok", "right": 1, "wrong": 0}  # Extra key "wrong"
 
-def judged(doc: KeptToy, reply: str) -> Scoring[ToyScore]:
+def judged(doc: KeptToy, reply: str) -> ScoringSteps[ToyScore]:
     yield []
     return {"status": "ok", "right": 1}  # Missing key "candidate"
 

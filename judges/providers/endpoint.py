@@ -111,7 +111,7 @@ class Endpoint:
     patience: float  # seconds (call_with_retries)
     announced: dict[str, object] = field(
         default_factory=dict
-    )  # messages that were printed, by kind
+    )  # printed messages, by kind
 
     def ask(self, call: Callable[[], T], retries: int, on_retry: Callable[[], None]) -> T:
         """Return the result of a request once there is room for it; see `call_with_retries`."""

@@ -120,9 +120,9 @@ def check_model(model: str | None) -> None:
         raise TasksError(no_model(model, known))
 
 
-def no_model(model: str, known: Sequence[str]) -> str:
+def no_model(model: str, models: Sequence[str]) -> str:
     """The message that lmms-eval does not have a model."""
-    return f"lmms-eval has no model {model!r}{nearest(model, known)} (lmms_eval models lists all)"
+    return f"lmms-eval has no model {model!r}{nearest(model, models)} (lmms_eval models lists all)"
 
 
 def _example() -> str:

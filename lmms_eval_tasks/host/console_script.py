@@ -17,7 +17,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     if not arguments or arguments[0] not in _OTHER_SUBCOMMANDS:
         with interrupts.ending(exits=True):
-            _run(script.checked(arguments))
+            _run(script.checked_arguments(arguments))
     else:
         _run(arguments)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _WATCHED = "_lmms_eval_tasks_watched"
 
 
-def checked(arguments: list[str]) -> list[str]:
+def checked_arguments(arguments: list[str]) -> list[str]:
     """lmms-eval's arguments out of those of the command; exits with one line if one is wrong."""
     try:
         rest = command_arguments.take_own_options(arguments)
@@ -69,7 +69,7 @@ def take_over(module: ModuleType, evaluate_all: Function) -> object:
     before = {name: vars(module).get(name) for name in ("cli_evaluate_single", "print", _WATCHED)}
     outcome = new_outcome()
     with interrupts.ending(exits=True):
-        sys.argv[1:] = checked(arguments)
+        sys.argv[1:] = checked_arguments(arguments)
         watch(outcome, module)
         try:
             code = end(evaluate_all, outcome)

@@ -44,7 +44,7 @@ class Actor:
     # straight line with constant speed between two of them.
     path: Sequence[Sequence[float]]
     half: float | tuple[float, float] = 14  # half its width and height, or half of both
-    visible: tuple[float, float] = (0.0, math.inf)  # visible from this second until that one
+    shown: tuple[float, float] = (0.0, math.inf)  # visible from this second until that one
     # From when to when a face smiles; else its mouth turns down.
     glad: tuple[float, float] = (0.0, 0.0)
     # When, and over which foot, the shape tips over: -1 left, 1 right, 0 never.
@@ -65,7 +65,7 @@ class Actor:
 
     def draw(self, canvas: Canvas, second: float) -> None:
         """Draw the shape at its place and angle at a second; nothing while it is hidden."""
-        if not self.visible[0] <= second < self.visible[1]:
+        if not self.shown[0] <= second < self.shown[1]:
             return
         (x, y), fill = self.at(second), colour(self.colour)
         wide, high = self.half if isinstance(self.half, Sequence) else (self.half, self.half)

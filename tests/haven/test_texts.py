@@ -61,7 +61,7 @@ def clip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setattr(clipscore, "clip_score", score)
     monkeypatch.setattr(clipscore, "describe_encoder", lambda model: f"CLIP {model}")
     monkeypatch.setattr(texts, "pictures", pictures)
-    monkeypatch.setattr(texts, "data", SimpleNamespace(load=lambda: None))
+    monkeypatch.setattr(texts, "data", SimpleNamespace(load_haven=lambda: None))
     return asked
 
 

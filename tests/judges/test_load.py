@@ -173,7 +173,7 @@ def test_what_is_ignored_is_told_once_and_stands_in_the_record(capsys):
         faults.judged(judge, ITEMS[:20], threads=4)
     (line,) = departures([*run.departed(), *run.departed()])
     assert line == f"the judge m@{endpoint.url} takes and ignores response_format"
-    assert line in run.told()
+    assert line in run.report_lines()
     assert capsys.readouterr().err.count("ignores it") == 1
 
 

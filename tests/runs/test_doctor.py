@@ -52,7 +52,11 @@ class Patient:
         done = CliRunner().invoke(cli.app, ["doctor", "--json", *self.arguments])
         told = json.loads(done.stdout)
         assert told["ok"] is (done.exit_code == 0)
-        return done.exit_code, [Finding(**one) for one in told["findings"]], done.output
+        findings = [
+            Finding(one["state"], one["told"], one["mend"], one["about"])
+            for one in told["findings"]
+        ]
+        return done.exit_code, findings, done.output
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def read_rating(reply: str, sources: Sequence[str] = ()) -> RatingReply:
     """Read the rating in a judge's reply; never raises.
 
     A reply is `unparsed` if its rating is off the scale, lies between two levels (4.5), differs
-    from another rating in it, or is a quote of a text in `sources`. A rating without a reason counts.
+    from another rating in it, or quotes a text in `sources`. A rating without a reason counts.
 
     Args:
         reply: the judge's reply.
