@@ -420,7 +420,9 @@ class Benchmark:
         given, target = self.files(source.expanduser().absolute()), root / self.name
         released_files.place(target, given, link)
         if hidden := given.keys() - self.files(target).keys():
-            raise DataError(f"{target}: another file there hides {min(hidden)}; remove it first")
+            raise DataError(
+                f"{target}: another file there takes precedence over {min(hidden)}; remove it first"
+            )
         status = self._status(target)
         done = f"{'linked' if link else 'copied'} {len(given)} files to {target}"
         return "\n".join([done, *status.notes, *filter(None, [released_files.listed(status.bad)])])
@@ -456,8 +458,9 @@ class Benchmark:
         """
         if self.one_judge and judge.provider in (PANEL, DEBATE):
             raise JudgeError(
-                f"the judge {judge.label} is several judges, {self.one_judge}: name one model for "
-                f"{self.title}, and judge again with another (judge --judge)"
+                f"the judge {judge.label} consists of several judges, "
+                f"{self.one_judge}: name one model for {self.title}; "
+                "lmms-eval-tasks judge --judge SPEC adds another judge later"
             )
         return judge
 
@@ -506,7 +509,7 @@ class Benchmark:
             if name == alike[0]:
                 of = () if len(alike) == len(ran.names) else alike
                 first, shown = min(lost), ", ".join(sorted(lost)[:NAMED])
-                told = f"{len(lost)} {self.records} left out ({shown}), such as {first}: "
+                told = f"{len(lost)} {self.records} skipped ({shown}), such as {first}: "
                 told += lost[first]
                 line = f"{', '.join(of)}: {told}" if of else told
                 conditions.append(Condition(Kind.LEFT_OUT, line, of))

@@ -50,9 +50,9 @@ def _entries() -> tuple[dict[str, EntryPoint], list[str]]:
     taken = {one.stem for one in Path(__file__).parent.iterdir()} | {"judges", "utils"}
     for one in every:
         if one.name in found and one.value != found[one.name].value:
-            left_out.append(f"{one.value}: {found[one.name].value} is called {one.name} too")
+            left_out.append(f"{one.value}: {found[one.name].value} also has the name {one.name}")
         elif one.name in taken and not _is_ours(one):
-            left_out.append(f"{one.value}: no benchmark can be called {one.name}")
+            left_out.append(f"{one.value}: invalid name of a benchmark: {one.name}")
         else:
             found.setdefault(one.name, one)
     return found, left_out
@@ -85,7 +85,7 @@ def load(name: str) -> Benchmark:
 def there() -> Iterator[Benchmark]:
     """All benchmarks that can be used; a line says which cannot, and why."""
     for line in LEFT_OUT:
-        say(f"left out: {line}")
+        say(f"skipped: {line}")
     for name in NAMES:
         try:
             if folder(name) is None:
@@ -100,8 +100,8 @@ def there() -> Iterator[Benchmark]:
 def no_folder(name: str) -> str:
     """The reason why a benchmark's tasks cannot be found, if `folder` returns None."""
     return (
-        f"the tasks of {name} cannot be found: {package(name)} is no package in a folder with an "
-        "__init__.py that can be imported"
+        f"the tasks of {name} cannot be found: {package(name)} is not a package "
+        "that can be imported (a folder with __init__.py)"
     )
 
 
@@ -208,8 +208,9 @@ def selected(names: Collection[str]) -> list[str]:
     for name in names:
         if not (meant := [one for one in members if fnmatch(one, name)]):
             raise TasksError(
-                f"no task or group of this suite is called {name}{nearest(name, members)} "
-                "(lmms-eval-tasks list)"
+                "no task or group of lmms-eval-tasks has the name "
+                f"{name}{nearest(name, members)} (all tasks: lmms-eval-tasks "
+                "list)"
             )
         found += [task for one in meant for task in tasks_of(one)]
     return list(dict.fromkeys(found))

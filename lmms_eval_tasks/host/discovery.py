@@ -175,7 +175,10 @@ def _whose(others: Mapping[str, str], ours_first: bool) -> str:
     """The line for the user: which of two tasks of one name runs, and how to run the other."""
     names, those = ", ".join(others), ", ".join(dict.fromkeys(others.values()))
     if ours_first:
-        return f"{names}: ours run, since include_path names our folder, and not {those}"
+        return (
+            f"{names}: the tasks of lmms-eval-tasks run, since --include_path names "
+            f"their folder; not used: {those}"
+        )
     return f"{names}: {those} run, and not ours; for ours: {OUR_FOLDER}"
 
 

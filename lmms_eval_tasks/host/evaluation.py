@@ -50,7 +50,10 @@ def evaluated(
     given = bound.arguments
     with ExitStack() as stack:
         if not _ALONE.acquire(blocking=False):
-            say(f"{', '.join(tasks)}: waits for the run of another thread; use processes instead")
+            say(
+                f"{', '.join(tasks)}: waits until the run in another thread ends; "
+                "to run at the same time, use processes"
+            )
             _ALONE.acquire()
         stack.callback(_ALONE.release)
         stack.enter_context(interrupts.ending(exits=_is_command()))
@@ -87,8 +90,9 @@ def _check(given: Arguments, tasks: Sequence[str]) -> None:
     needs.check_filelock()
     if number := given.get("num_fewshot"):
         raise TasksError(
-            f"--num_fewshot {number}: tasks of this suite are asked without examples "
-            f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
+            f"--num_fewshot {number}: tasks of lmms-eval-tasks take no examples "
+            f"({', '.join(tasks)}); leave the option out, and run tasks with "
+            "examples separately"
         )
     sample.ready()
     prepare.check(tasks)
@@ -120,7 +124,9 @@ def _of_all() -> Iterator[None]:
 def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signature) -> None:
     """Have lmms-eval score `wanted` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
-        say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
+        say(
+            f"this lmms-eval has no {_THREADS}: the judge gets one request at a time, which is slow"
+        )
     elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
         given[_THREADS] = max(HOST_THREADS, wanted)
 

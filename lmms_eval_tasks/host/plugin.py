@@ -52,7 +52,7 @@ def register() -> list[object]:
 
         return list(models.manifests())
     except Exception as error:  # all plugins are loaded in one try: never spoil the others
-        _say(f"our models are not available ({error!r})")
+        _say(f"the models of lmms-eval-tasks are not available ({error!r})")
         return []
 
 
@@ -187,7 +187,7 @@ def guarded(evaluate: Function) -> Function:
             bound = signature.bind(*args, **kwargs)
             tasks = _ours(bound.arguments)
         except Exception as error:  # they cannot be told from others: nothing is done to the run
-            _say(f"whether tasks of ours are asked for is not known ({error!r})")
+            _say(f"cannot tell whether the run has tasks of lmms-eval-tasks ({error!r})")
             tasks = []
         if not tasks:
             return evaluate(*args, **kwargs)

@@ -178,7 +178,7 @@ def is_put_right(found: Start) -> bool:
 def told(found: Start) -> str:
     """The line on wrong positions: the installed ones, and whether a run corrects them."""
     if is_put_right(found):
-        return f"{found.line}: put right, at {found.largest + 1}"
+        return f"{found.line}: corrected to {found.largest + 1}"
     return f"{found.line}: as installed"
 
 

@@ -60,7 +60,7 @@ def _run(arguments: list[str]) -> None:
     try:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
-        sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
+        sys.exit(f"lmms-eval cannot be used ({error}): pip install 'lmms-eval==0.7.3'")
     code: str | int | None = None
     try:
         host()
@@ -99,8 +99,9 @@ def _check_list(arguments: Sequence[str]) -> None:
     for name in {name for env in envs for name in env if str(name).startswith(settings.PREFIX)}:
         if len({str(env.get(name)) for env in envs}) > 1:
             sys.exit(
-                f"lmms-eval-tasks: {file}: its runs set {name} in `env` in different ways, and "
-                "lmms-eval gives all of them the last one: write a file for each"
+                f"lmms-eval-tasks: {file}: its runs set {name} in `env` to "
+                "different values, and lmms-eval gives all runs the last one: "
+                "write one file for each run"
             )
 
 
@@ -109,7 +110,7 @@ def _take_own_options(arguments: list[str]) -> list[str]:
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, usage=argparse.SUPPRESS, prog="lmms_eval"
     )
-    own = parser.add_argument_group("options of lmms-eval-tasks, for its own tasks")
+    own = parser.add_argument_group("options of lmms-eval-tasks, for its tasks")
     for one in settings.TABLE.values():
         if one.is_option:
             form = (
@@ -126,7 +127,10 @@ def _take_own_options(arguments: list[str]) -> list[str]:
 
 
 def _unwatched(name: str, error: Exception) -> None:
-    say(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")
+    say(
+        f"could not hook {name} ({error!r}): a failed run exits with 0, and the "
+        "summary of lmms-eval-tasks is not printed"
+    )
 
 
 def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
@@ -143,11 +147,13 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         try:
             saves = told["output_path"] and told["log_samples"]
             if settings.value(settings.REPORT) and not saves:
-                raise TasksError("--report needs saved samples: --log_samples --output_path out")
+                raise TasksError(
+                    "--report requires saved samples: add --log_samples --output_path out"
+                )
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
             if told["tasks"] is None:
-                raise TasksError("no --tasks: lmms_eval tasks list shows all that there are")
+                raise TasksError("no --tasks: name tasks (lmms_eval tasks list shows all)")
             _settle_tasks(args, told["tasks"])
             unsaved = context.outside().own(kept_replies.Unsaved)
             unsaved.clear()
@@ -159,9 +165,10 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             if lost := _not_saved(saving):
                 outcome.failed = True
                 say(
-                    f"--output_path {told['output_path']}: the results were not saved ({lost}); "
-                    "replies and verdicts are kept: free room there, or name another folder, and "
-                    "the same command goes on from there"
+                    f"--output_path {told['output_path']}: the results were not "
+                    f"saved ({lost}); replies and verdicts are kept: free space "
+                    "there, or name another folder, and run the same command "
+                    "again to continue"
                 )
                 return None, None
             unsaved.put_away()
@@ -301,6 +308,9 @@ def _report(results: Path) -> Path | None:
     try:
         write_text(page, run_page.html(compared_runs.read([results])))
     except Exception as error:
-        say(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
+        say(
+            f"{page}: cannot be written ({error}); to try again: lmms-eval-tasks "
+            f"report {results.parent}"
+        )
         return None
     return page

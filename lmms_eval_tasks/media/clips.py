@@ -87,8 +87,9 @@ def _made(doc: Doc) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str
     except MediaError as error:
         # The host cannot pass over an item, so the run ends here; before it, the check has cut it.
         raise MediaError(
-            f"{doc['id']}: its clip cannot be made any more, so the run ends ({error}); all clips "
-            "that are made are kept: start it again, with --allow-bad-items to leave it out"
+            f"{doc['id']}: its clip can no longer be made, so the run ends "
+            f"({error}); finished clips are kept: run the same command again "
+            "with --allow-bad-items to skip this item"
         ) from None
 
 
@@ -113,7 +114,7 @@ def images(made: clip_specs.ClipFile) -> list[Image]:
             raise OSError(f"has {len(frames)} frames, not {made.n_frames}")
     except (OSError, av.error.FFmpegError) as error:
         raise MediaError(
-            f"{made.path}, made of {made.source}: cannot be read: {error}; start the run "
-            "again: it is made anew"
+            f"{made.path}, made of {made.source}: cannot be read: {error}; "
+            "start the run again, which makes it again"
         ) from error
     return [Image.fromarray(video.rgb(frame)) for frame in frames]

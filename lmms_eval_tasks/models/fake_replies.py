@@ -113,7 +113,7 @@ def known(doc: Doc) -> KnownReplies:
             f"fake models need docs with id and options, answer or references: {error!r}"
         ) from None
     if len(letters) < 2 or answer not in [*letters]:
-        raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")
+        raise TasksError(f"{item}: answer {answer!r} is not one of {list(letters)}")
     wrong = _draw(letters.replace(answer, ""), "wrong", item)
     return KnownReplies(item, answer, wrong, UNREADABLE, letters, pool)
 

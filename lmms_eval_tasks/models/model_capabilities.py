@@ -218,7 +218,10 @@ def host_version() -> str | None:
 def of_another_host() -> str:
     """That the installed host is not the one that was read; "" if it is."""
     installed = host_version()
-    read = f"the table of models was made for lmms-eval {table().host}, and this is {installed}"
+    read = (
+        f"the table of model classes was made for lmms-eval {table().host}, but "
+        f"{installed} is installed"
+    )
     return "" if installed == table().host else read
 
 
@@ -230,7 +233,7 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
         is not in the table, one that lacks this interface, and where the host is another version.
     """
     if model is None:
-        why = "the host did not name it."
+        why = "lmms-eval did not name the model."
         return "unknown", f"Whether the sound reached the model is not known: {why}"
     who, status = f"{model.name} ({model.interface})", "unknown"
     if (one := class_of(model.name, model.interface)) is not None:
@@ -238,7 +241,7 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
         other = of_another_host()
         status, why = (status, f"{other}.") if other else (cell.status, cell.why)
     elif table().model(model.name) is None:
-        why = f"The table of models does not have {model.name}."
+        why = f"The table of model classes does not have {model.name}."
     else:
         why = f"{model.name} has no {model.interface} class."
     words = {
@@ -271,7 +274,7 @@ def advice(model: RunModel, batch_size: int) -> list[str]:
         told.append(f"{who}: pass --batch_size {media.batches}")
     honoured = media.max_new_tokens.startswith("honoured")
     if not honoured and "max_new_tokens" not in model.arguments:
-        told.append(f"{who} does not keep a task's max_new_tokens: {media.max_new_tokens}")
+        told.append(f"{who} ignores a task's max_new_tokens: {media.max_new_tokens}")
     return [f"{line} (lmms-eval-tasks models {model.name})" for line in told]
 
 

@@ -285,7 +285,7 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
         common, name = len(found.pairs), task.name
         if found.by_id:
             told = f"{name}: {found.by_id:,} items are compared with {first.label} by id alone: "
-            told += "a log of an earlier version does not say what was asked"
+            told += "a log of an earlier version does not hold the prompts"
             yield Condition(Kind.OTHER_ITEMS, told, (name,))
         if common == found.first == found.second:
             continue

@@ -99,7 +99,10 @@ class Side:
                 own = {name: self.items[name] for name in join.tasks if name in names}
                 if differ := aggregation.data_of(own):
                     data = ", ".join(f"{name} {one}" for name, one in differ.items())
-                    told = f"{join.group}: not computed, its tasks differ in their data ({data})"
+                    told = (
+                        f"{join.group}: not computed, because its tasks have "
+                        f"different data ({data})"
+                    )
                     yield Condition(Kind.OTHER_ITEMS, told, tuple(own))
 
     @functools.cached_property
@@ -115,7 +118,7 @@ class Side:
         found = [one for one in saved_ones if one.kind not in (Kind.READING, Kind.FEW)]
         waiting = sum(i["status"] == "unjudged" or "judge_" in i["status"] for i in items)
         if waiting:
-            told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
+            told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict from a judge"
             found.append(Condition(Kind.UNJUDGED, told, (name,)))
         for note in readings.notes(task, items):
             found.append(Condition(Kind.READING, f"{name}: {note.text}", (name,)))
@@ -143,7 +146,7 @@ def read(paths: Sequence[Path]) -> list[Side]:
         own = [run for run in runs if registry.of_task_name(run.task)]
         if not own:
             raise DataError(
-                f"{path}: no tasks of this suite, but {', '.join(r.task for r in runs)}"
+                f"{path}: no tasks of lmms-eval-tasks, only {', '.join(r.task for r in runs)}"
             )
         saved.refuse_twice(own)
         for run in own:

@@ -184,7 +184,7 @@ def tables(found: Sequence[Row]) -> Iterator[Table]:
     for benchmark in dict.fromkeys(row["benchmark"] for row in found):
         own = [row for row in found if row["benchmark"] == benchmark]
         made = _grid(own, value, difference)
-        note = "below a number: its 95 % interval"
+        note = "in brackets below a number: its 95 % interval"
         note += f"; differences from {made.first}" if made.first else ""
         yield from by_row(benchmark, ["task", "number"], made.headings, made.lines, note)
 

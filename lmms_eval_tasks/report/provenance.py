@@ -34,7 +34,5 @@ def known(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:
     try:
         return look()
     except TasksError as error:
-        found.append(
-            Condition(Kind.NOTE, f"the {what} of this run cannot be told any more: {error}")
-        )
+        found.append(Condition(Kind.NOTE, f"the {what} of this run are no longer known: {error}"))
         return None

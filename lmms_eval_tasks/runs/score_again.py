@@ -106,7 +106,7 @@ def score_again(
     if output is not None:
         write_json(output, {**written, "usage": [asdict(row) for row in usage]})
     if save is not None:
-        print(f"{save}: the run with its verdicts, to be read like any other")
+        print(f"{save}: the run with its verdicts, for report, leaderboard and rescore")
     for line in [*lines(usage, run.prices.origin), *run.stopped()]:
         print(line)
     invalid.stop(problems)
@@ -217,7 +217,9 @@ def _shown_judge(saved: Saved, spec: str) -> str:
     config = prepare.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
-        raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
+        raise TasksError(
+            f"the judge {spec} cannot be asked in batches: name a model at an endpoint with --judge"
+        )
     return prepare.shown_judge(config, spec)
 
 
@@ -244,7 +246,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
                 for name, own in saved:
                     rescore_saved(registry.load(name), own, spec)
         if not writer.count:
-            print("every verdict is there already: nothing to put into a batch")
+            print("every answer has a verdict already: no batch to write")
             return
         partial.replace(path)
     except OSError as error:
@@ -257,7 +259,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         f"--judge {shown} --batch-results RESULTS.jsonl"
     )
     if len(writer.models) > 1:
-        say("OpenAI takes one model in a batch: split the file by `body.model`")
+        say("OpenAI takes only one model in a batch: split the file by `body.model`")
 
 
 def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:
@@ -278,6 +280,7 @@ def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: P
             score_again(saved, spec, output, made, save=save)
         finally:
             print(
-                f"{path}: {len(results.used):,} of {len(results):,} results used; what still has "
-                "no verdict goes into the next batch (--batch)"
+                f"{path}: {len(results.used):,} of {len(results):,} results "
+                "used; for answers still without a verdict write the next "
+                "batch with --batch"
             )

@@ -24,7 +24,7 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
     try:
         made = settle(task.score(kept, reply), answer)
     except Exception:
-        say(f"scoring {kept['id']} failed; kept as status error")
+        say(f"scoring {kept['id']} failed; saved with status error")
         traceback.print_exc()
         made = {**task.failed_item, "status": "error"}
     if task.judgements and reply_text.reply_status(reply) == "refused":

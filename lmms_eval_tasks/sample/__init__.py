@@ -56,8 +56,9 @@ def build(root: Path) -> Path:
             for folder in (root / name for name in wanted):
                 if folder.exists() and not (folder / VERSION).is_file():
                     raise DataError(
-                        f"{folder} exists and is not a packaged sample; it is left alone. "
-                        "Name another folder, or move this one away"
+                        f"{folder} exists and is not a packaged sample, so "
+                        "nothing is written. Name another folder, or move this "
+                        "one away"
                     )
                 if not is_current(folder):  # by now
                     _put(folder)

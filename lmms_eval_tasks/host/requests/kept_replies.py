@@ -88,20 +88,25 @@ class KeptReplies:
         except OSError as error:
             self._writable = False
             say(
-                f"{self.folder}: replies cannot be kept as they arrive ({error.strerror}): the run "
-                f"goes on, and if it is stopped they are asked again; free room there, or set "
+                f"{self.folder}: replies cannot be saved as they arrive "
+                f"({error.strerror}): the run goes on, but if it stops they "
+                "have to be generated again; free space there, or set "
                 f"{settings.CACHE} to another folder"
             )
 
     def told(self) -> str:
         """The message of a run that ends early: the kept replies, and how to go on."""
         there = self.there()
-        return f"{there}; the same command goes on from there" if there else "No reply had come"
+        return (
+            f"{there}; run the same command again to continue from there"
+            if there
+            else "No reply had arrived"
+        )
 
     def there(self) -> str:
         """The number of kept replies and their folder, in words; "" for none."""
         known = {key for file in self._own() for key in _read(file)}
-        return f"{len(known)} replies are kept in {self.folder}" if known else ""
+        return f"{len(known)} replies are saved in {self.folder}" if known else ""
 
     def _own(self) -> list[Path]:
         """Files that were read, and those of this run's processes."""
@@ -134,7 +139,7 @@ class KeptReplies:
             try:
                 file.replace(file.with_name(file.name + _DONE))
             except OSError as error:
-                say(f"{file}: not put away ({error.strerror}); next time give --fresh")
+                say(f"{file}: cannot be removed ({error.strerror}); pass --fresh in the next run")
 
 
 class Unsaved(list[KeptReplies]):
