@@ -25,7 +25,7 @@ ITEMS = 40  # answers of a check, if the user names no number
 # Kappa up to which two raters agree about as often as by chance: "slight" (Landis and Koch, 1977).
 SLIGHT = 0.2
 FEWEST = 10  # answers below which a check says nothing of a judge
-TOO_FEW = "this may be chance: check more answers (--items N)"
+TOO_FEW = "this may be chance; check more answers with --items N"
 NEAR = 1  # points that a rating may be away from the known one and still agree
 
 # --- verdicts beside known ones -------------------------------------------------------------------
@@ -133,13 +133,16 @@ def keep(benchmark: str, setup: str, check: Mapping[str, Json]) -> None:
     """
     file, before = file_of(benchmark, setup), kept(benchmark, setup) or {}
     if _count(before) > _count(check):
-        say(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
+        say(
+            f"an earlier check with more answers is kept: {before['line']}; to "
+            f"replace it, delete {file}"
+        )
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, check)
     except OSError as error:
-        say(f"{file}: the check of the judge cannot be kept ({error.strerror})")
+        say(f"{file}: the check of the judge cannot be saved ({error.strerror})")
 
 
 def _count(check: Mapping[str, Json]) -> int:
@@ -170,7 +173,9 @@ def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> JsonO
     if (found := kept(benchmark, setup)) is not None:
         return found
     return (
-        None if config.comparable else {"line": f"judge not checked: {command(benchmark, shown)}"}
+        None
+        if config.comparable
+        else {"line": f"judge not checked; to check it: {command(benchmark, shown)}"}
     )
 
 

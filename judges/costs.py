@@ -62,8 +62,8 @@ def plan(
         found.notes = [f"{config.label} sends no requests"]
     if config.provider == DEBATE and asked:
         found.notes.append(
-            f"{config.label}: what the agents tell each other is not counted; expect up to twice "
-            "the tokens"
+            f"{config.label}: messages between the agents are not counted; "
+            "expect up to twice the tokens"
         )
     return found
 
@@ -87,7 +87,7 @@ def _add_model(
         found.add(work)
     note = f"{model.label}: tokens by {number.name}"
     if all(text for *_, text in asked):
-        note += f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
+        note += f"; {thought} tokens of reasoning assumed per reply" if thought else ""
     else:
         error = f"within {number.error:.0%} of a total" if number.error else "exact"
         error = "error unknown" if number.error is None else error
@@ -100,10 +100,13 @@ def default_rate() -> tuple[float, str]:
     """Calls a second that the user's limits allow, and how that was found."""
     limits = settings.judge_limits()
     flight = limits.concurrency or run.CONCURRENCY
-    rate, why = flight / SECONDS_PER_CALL, f"{flight} in flight, {SECONDS_PER_CALL:g} s each"
+    rate, why = (
+        flight / SECONDS_PER_CALL,
+        f"{flight} requests at a time, {SECONDS_PER_CALL:g} s each",
+    )
     per_minute = limits.requests_per_minute
     if per_minute is not None and per_minute / 60 < rate:
-        rate, why = per_minute / 60, f"{settings.JUDGE_RPM}={per_minute:g}"
+        rate, why = per_minute / 60, f"{settings.JUDGE_RPM.option} {per_minute:g}"
     return rate, why
 
 
@@ -112,7 +115,7 @@ def summary(found: CostEstimate) -> str:
     if not found.calls:
         return f"{found.verdicts:,} verdicts, no requests"
     rate, why = default_rate()
-    took = f"{duration(found.calls / rate)} at {rate:g} calls a second ({why})"
+    took = f"{duration(found.calls / rate)} at {rate:g} calls per second ({why})"
     return (
         f"{found.verdicts:,} verdicts, {found.calls:,} calls, about {found.judge_tokens:,} + "
         f"{found.reply_tokens:,} tokens, {price(found.cost)}, {took}"

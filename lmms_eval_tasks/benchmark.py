@@ -561,7 +561,7 @@ class Benchmark:
         return ()
 
 
-def option_set(variable: str) -> list[Condition]:
+def option_set(variable: settings.Setting[Any]) -> list[Condition]:
     """The condition that a setting differs from its default; [] if it does not."""
     line = settings.told(variable)
     return [Condition(Kind.OPTION, line)] if line else []

@@ -252,9 +252,14 @@ def _read(variable: Setting[T]) -> T:
         return cast(T, reads(given))
     except Exception as error:  # a ValueError, or what somebody's form raises
         errors = getattr(error, "errors", None)  # pydantic's, which is of several lines
-        raise TasksError(
-            f"{variable}={given!r}: {errors()[0]['msg'] if errors else error}"
-        ) from None
+        why = errors()[0]["msg"] if errors else error
+        raise TasksError(f"{as_typed(variable)}: {why}") from None
+
+
+def as_typed(variable: Setting[Any]) -> str:
+    """A setting with its value as the user wrote it: with the option, or with the variable."""
+    given, is_option = text(variable), variable in context.current().options
+    return f"{variable.option} {given!r}" if is_option else f"{variable}={given!r}"
 
 
 def say(given: Mapping[str, Any]) -> None:
@@ -318,7 +323,7 @@ def markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def chosen(variable: Setting[Any], choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The user's choices, as `NAME=VALUE,...` in a setting; the first value of each unless told.
 
     Raises:
@@ -330,16 +335,17 @@ def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str
         if choice not in choices.get(name, ()) or name in given:
             forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in choices.items())
             raise TasksError(
-                f"{variable}={text(variable)!r}: {part}: expected each once of {forms}"
+                f"{as_typed(variable)}: {part}: expected {forms}, each name at most once"
             )
         given[name] = choice
     return {name: given.get(name, values[0]) for name, values in choices.items()}
 
 
-def told(variable: str) -> str:
+def told(variable: Setting[Any]) -> str:
     """The line on a run's numbers that the user set a variable; "" if it is not set."""
     given = text(variable)
-    return f"made with {variable}={given}: not the default" if given else ""
+    value_ = f" {given}" if variable.metavar else ""
+    return f"made with {variable.option}{value_}: not the default" if given else ""
 
 
 # --- what several modules ask ---------------------------------------------------------------------
@@ -377,13 +383,15 @@ def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
     """
     place = data_folder(benchmark)
     if is_sample() and not place.is_dir():
-        raise DataError(f"{title} has no packaged sample, or not what it needs (doctor says so)")
+        raise DataError(
+            f"{title} has no packaged sample, or lacks a package (see lmms-eval-tasks doctor)"
+        )
     if not place.is_dir():
         raise DataError(
             f"no {title} data at {place}. {how_to_get}. Then run: "
-            f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE  (or "
-            f"set {DATA}=ROOT with ROOT/{benchmark} as its README says, or "
-            f"{DATA}={SAMPLE} to try the packaged sample)"
+            f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE (or pass "
+            f"{DATA.option} ROOT, where ROOT/{benchmark} is as its README says, or "
+            f"{DATA.option} {SAMPLE} for the packaged sample; variable: {DATA})"
         )
     return place
 

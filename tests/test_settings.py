@@ -89,7 +89,7 @@ def test_another_form(
 )
 def test_a_stray_variable(name: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "1")
-    words = f"{name}: there is no such setting" + (f"; did you mean {meant}?" if meant else "")
+    words = f"{name}: no such setting" + (f"; did you mean {meant}?" if meant else "")
     with pytest.raises(TasksError, match=f"^{re.escape(words)}$"):
         settings.check()
 

@@ -103,5 +103,5 @@ def read(file: Path) -> JsonObject:
     try:
         _StoredResults.model_validate(content)
     except ValidationError as error:
-        raise DataError(f"{file}: not the host's results: {told(error)}") from None
+        raise DataError(f"{file}: not a results file of lmms-eval: {told(error)}") from None
     return dict(content)

@@ -136,13 +136,13 @@ class Endpoint:
         names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
         longer, fewer, patience = (one.option for one in names)
         if error.load == SLOW:
-            told = f"({error}): fewer requests go out at once, each is sent once more; "
-            told += f"{longer} SECONDS gives it longer, {fewer} N sends fewer from the start"
+            told = f"({error}): requests are sent again, fewer at a time; "
+            told += f"to wait longer: {longer} SECONDS; to send fewer: {fewer} N"
             self.say_once(SLOW, f"does not reply in time {told}")
         elif error.load == BUSY:
             wait = f", asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
             self.say_once(
-                BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
+                BUSY, f"is busy{wait} ({error}): fewer requests are sent at a time ({patience})"
             )
 
     def say_once(self, what: str, line: str) -> None:
@@ -160,8 +160,8 @@ def room(wanted: int, others: int) -> int:
     allowed = _allow_files(taken + wanted)
     if (free := max(1, allowed - taken)) < wanted:
         say(
-            f"{free} requests in flight, not {wanted}: a process may open {allowed:,} files here "
-            "(ulimit -n)"
+            f"{free} requests at a time, not {wanted}, because a process may open only {allowed:,} "
+            "files (ulimit -n)"
         )
     return min(free, wanted)
 

@@ -52,7 +52,7 @@ def agreement_command(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Put answers to a judge whose right verdicts are known: how often does it give these?"""
+    """Measure how often a judge gives the right verdicts, on answers with known verdicts."""
     from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.runs import known_answers, prepare
@@ -227,7 +227,7 @@ def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
             note += f", kappa {_with_ends(one['kappa'], 1, 2)}"
         notes.append(f"{note}; 95 %, clustered by {one['agree']['clusters']} {clusters}")
     return by_row(
-        f"{check['title']}: verdicts of {check['judge']} on answers whose verdicts are known",
+        f"{check['title']}: verdicts of {check['judge']} on answers with known verdicts",
         [*(["verdict"] * several), "known"],
         [*heads, "no verdict"],
         rows,

@@ -81,7 +81,7 @@ def _options(
 
 @app.command("list")
 def list_tasks() -> None:
-    """Show the tasks and groups, by benchmark."""
+    """Print the tasks and groups, by benchmark."""
     console = table_console()
     for benchmark in registry.there():
         tasks, groups = benchmark.tasks, registry.groups(benchmark.name)
@@ -92,13 +92,13 @@ def list_tasks() -> None:
 
 @app.command()
 def path() -> None:
-    """Print the folder of the tasks, for `--include_path`."""
+    """Print the folder of the task files, for lmms_eval `--include_path`."""
     print(Path(__file__).resolve().parent.parent)
 
 
 @app.command("settings")
 def list_settings() -> None:
-    """Print every option and variable, as docs/settings.md has them."""
+    """Print every option and variable, as in docs/settings.md."""
     print(settings.markdown(), end="")
 
 
@@ -117,13 +117,14 @@ def demo(
 
 @data_app.command()
 def status() -> None:
-    """Show which benchmarks' data is there, and what is missing or unreadable."""
+    """Show each benchmark's data: where it is, and which videos are missing or unreadable."""
     root = settings.data_root()
     sample.ready()
     left = ("benchmark", "found", "where", "version")
     table = Table(
         *left,
-        title=f"Data root: {root} (to change it: --data ROOT with lmms_eval, or {settings.DATA}=ROOT)",
+        title=f"Data root: {root} (to change it: lmms_eval {settings.DATA.option} ROOT, "
+        f"or {settings.DATA}=ROOT)",
         title_justify="left",
     )
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
@@ -167,7 +168,7 @@ def models(
         typer.Argument(metavar="[NAME]...", help="Names of models, as in lmms_eval --model."),
     ] = None,
 ) -> None:
-    """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
+    """Print how each model class takes videos, pictures and sound, and its argument for 32 frames."""
     from lmms_eval_tasks.models import capability_pages
 
     for name in names or ():
@@ -191,7 +192,7 @@ def import_prompts(
         "prompts"
     ),
 ) -> None:
-    """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
+    """Write the authors' prompts, taken from your clone of their repository, for --prompts."""
     from lmms_eval_tasks.commands import authors_prompts
 
     for line in authors_prompts.write(registry.named(benchmark).name, clone, to):

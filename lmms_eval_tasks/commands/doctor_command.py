@@ -37,7 +37,7 @@ def doctor_command(
     force_simple: ForceSimple = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Find what would stop a run, before it. A judge that --judge names is asked one question."""
+    """Check everything that could stop a run. With --judge, send the judge one test question."""
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     run = {"model": model, "model_args": model_args, "force_simple": force_simple}
     console, begun, found = table_console(), time.monotonic(), []
@@ -65,7 +65,7 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     from lmms_eval_tasks.models import model_capabilities
 
     host = DoctorCheck(
-        "host", needs.examined, f"pip install lmms-eval=={model_capabilities.table().host}"
+        "lmms-eval", needs.examined, f"pip install lmms-eval=={model_capabilities.table().host}"
     )
     yield from carried_out([*machine.checks(), host])
     named = None

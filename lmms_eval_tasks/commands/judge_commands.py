@@ -40,7 +40,7 @@ def estimate_command(
     model_args: ModelArgs = "",
     force_simple: ForceSimple = False,
 ) -> None:
-    """Say before a run how much it generates and judges, what that costs and how long it takes."""
+    """Estimate the generations, judgements, cost and time of a run; sends no request."""
     from lmms_eval_tasks.judges import costs, run
     from lmms_eval_tasks.runs import estimate, prepare
 
@@ -57,8 +57,8 @@ def estimate_command(
     show(table_console(), estimate.table(found, rate or assumed))
     notes = [note for one in found for note in one.notes]
     notes.append(
-        f"judging takes: at {rate or assumed:g} calls a second"
-        + ("" if rate else f" ({why}; --rate)")
+        f"time of judging: {rate or assumed:g} calls per second"
+        + ("" if rate else f" ({why}; to change it: --rate)")
     )
     notes.append(f"cost: {run.current().prices.origin}; verdicts in the cache are free")
     if model:
@@ -98,7 +98,7 @@ def load(
     file: Annotated[Path, typer.Argument(help="Cache file of another machine or node (.sqlite3).")],
     cache: Folder = None,
 ) -> None:
-    """Put another cache's replies into this one; may be repeated."""
+    """Add the replies of another cache to this one; can be run again."""
     from lmms_eval_tasks.judges.cache import COMMON, Cache
 
     if not file.is_file():

@@ -70,9 +70,9 @@ def _add(benchmark: str) -> None:
         settings.check()
         sample.ready()
         if force and form != "hf":
-            raise TasksError("--force is for --format hf: leave it out")
+            raise TasksError("--force works only with --format hf: leave it out")
         if engine and not (plan or slurm):
-            raise TasksError("--engine is for --plan: add it, or leave --engine out")
+            raise TasksError("--engine works only with --plan: add --plan, or leave --engine out")
         if plan or slurm:
             from lmms_eval_tasks.runs import reproduce
 

@@ -48,7 +48,7 @@ def report_command(
         typer.Option(help="Folder for clips that the page plays, best next to the page."),
     ] = None,
 ) -> None:
-    """Show saved runs (`--log_samples`) beside each other, beside the paper, and item by item."""
+    """Compare saved runs (`--log_samples`) with each other and with the paper, item by item."""
     from lmms_eval_tasks.report import compared_runs, exports, run_page
     from lmms_eval_tasks.report.exchange import inspect_logs
 

@@ -23,7 +23,7 @@ Output = Annotated[Path | None, typer.Option(help="JSON file for the numbers.")]
 
 
 def rescore_command(logs: Logs, *, output: Output = None) -> None:
-    """Compute every metric again from samples saved with `--log_samples`; asks nobody."""
+    """Compute every metric again from samples saved with `--log_samples`; sends no request."""
     settings.check()
     _score(_read(logs), None, output)
 
@@ -49,7 +49,7 @@ def judge_command(
         typer.Option(help="Folder for a copy of the run with its verdicts; default: LOGS_judged."),
     ] = None,
 ) -> None:
-    """Give saved answers this judge's verdicts; those that it gave before are kept."""
+    """Judge the answers of saved runs; verdicts that this judge gave before are kept."""
     if batch is not None and batch_results is not None:
         raise TasksError(
             "--batch writes a file and --batch-results reads one: use one of the two options"

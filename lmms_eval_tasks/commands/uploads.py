@@ -120,7 +120,9 @@ def lines(
         option = settings.MODEL_PICTURES.option
         by_address = model.arguments.get("pass_video_url")
         if isinstance(measure, _Chat) and _format(measure) == "PNG" and not by_address:
-            told += f"; frames and pictures as JPEG ({option} jpeg) are a seventh of PNG"
+            told += (
+                f"; frames and pictures as JPEG ({option} jpeg) are about a seventh of PNG's size"
+            )
         yield told
 
 
@@ -161,9 +163,9 @@ def _of_task(
         return Upload(name, 0, 0.0, how="no docs")
     each, file = (sum(numbers) / len(sent) for numbers in zip(*sent, strict=True))
     least, most = (size(end(sum(one) for one in sent)) for end in (min, max))
-    spread = "" if least == most else f", of {least} to {most}"
+    spread = "" if least == most else f", {least} to {most} each"
     coded = f", as {name_of}" if (name_of := _format(measure)) else ""
-    how = f"by {len(sent)} of them{spread}{coded}"
+    how = f"estimated from {len(sent)} requests{spread}{coded}"
     return Upload(name, len(docs), each, len(shown) if file else 0, file, how)
 
 

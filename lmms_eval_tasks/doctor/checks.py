@@ -109,7 +109,7 @@ class Examination:
         """In the order of a run: a check rests on what those before it found."""
         yield DoctorCheck("tasks", self._tasks, "lmms-eval-tasks list")
         yield DoctorCheck("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
-        yield DoctorCheck("frames", self._frames, f"another {settings.FRAMES.option}")
+        yield DoctorCheck("frames", self._frames, f"correct {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
             get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
@@ -166,7 +166,7 @@ class Examination:
         tasks = registry.selected(self._names or there)
         self._chosen = list(registry.chosen(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
-        yield Finding("ok", f"{len(tasks)} of {own}")
+        yield Finding("ok", f"{len(tasks)} tasks of {own}")
 
     def _extras(self) -> Findings:
         prepare.check_extras(self._chosen)

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 # with it. Whoever uses another compares with runs of that judge alone.
 PAPER_JUDGE = "gpt-4.1-mini"
 WARNING = (
-    "the paper names neither judge nor criteria nor prompt of its G-Eval: these ratings cannot be "
-    "compared with its Table 4"
+    "the paper publishes neither judge nor criteria nor prompt of its G-Eval: "
+    "these ratings cannot be compared with its Table 4"
 )
 GEVAL = "geval"  # name of the ask, and of the item's field with its rating
 
@@ -138,7 +138,7 @@ def clipscore(items: Sequence[HavenItem]) -> list[float | None]:
 def clip_problem() -> str | None:
     """Why there is no CLIPScore, in one line; None if the model can be used, or so it looks."""
     if (model := settings.value(CLIPSCORE)) is None:
-        return f"no model was named with --clipscore ({CLIPSCORE})"
+        return "no model was named with --clipscore"
     return local_models.problem(implementation.KIND, model)
 
 
@@ -163,7 +163,7 @@ def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
             values.append(None)
     provenance.note("haven", "clipscore", implementation.describe(model))
     if lost:  # a note of its own: a mean over other items must not take its place
-        told = f"{len(lost)} without pictures of theirs, as: {min(lost)}"
+        told = f"{len(lost)} without pictures, such as {min(lost)}"
         provenance.note("haven", "clipscore_lost", f"CLIPScore not computed: {told}")
     return values
 

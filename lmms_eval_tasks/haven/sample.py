@@ -296,7 +296,7 @@ def known(doc: HavenDoc) -> KnownReplies:
             for seed in range(_DRAWS + 1)
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise TasksError(f"a doc of HAVEN lacks a field: {error!r}") from None
+        raise TasksError(f"a document of HAVEN has no field {error}") from None
     # Any text is a summary; an empty reply is the only one that is none.
     unreadable = "" if doc["kind"] == "v2t" else UNREADABLE
     return KnownReplies(name, right, drawn[0], unreadable, drawn=drawn)

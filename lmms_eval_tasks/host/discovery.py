@@ -179,7 +179,10 @@ def _whose(others: Mapping[str, str], ours_first: bool) -> str:
             f"{names}: the tasks of lmms-eval-tasks run, since --include_path names "
             f"their folder; not used: {those}"
         )
-    return f"{names}: {those} run, and not ours; for ours: {OUR_FOLDER}"
+    return (
+        f"{names}: {those} run in place of the tasks of lmms-eval-tasks with the "
+        f"same name; to use ours: {OUR_FOLDER}"
+    )
 
 
 def _names_our_folder(manager: TaskManager | None) -> bool:
@@ -193,4 +196,4 @@ def _other(manager: TaskManager, file: str, name: str) -> str:
     entry = manager.task_index.get(name)
     if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""
-    return "the host's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"
+    return "lmms-eval's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"

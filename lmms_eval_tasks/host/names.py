@@ -154,7 +154,7 @@ def _handed(task: Task, doc: Doc) -> JsonObject:
     except (TasksError, OSError):  # a file is gone by now
         return {"media": None}
     except Exception:
-        say(f"what {doc['id']} was given cannot be told")
+        say(f"the prompt of {doc['id']} cannot be logged")
         traceback.print_exc()
         return {"media": None}
 

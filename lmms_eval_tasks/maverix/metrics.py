@@ -312,4 +312,4 @@ def table3_notes(sides: Mapping[str, Items]) -> list[str]:
     """A line if the modes of saved runs were not asked the same items."""
     asked = {TASKS[task].mode.slug: own for task, own in sides.items()}
     counts = aggregate.unlike({m.title: asked[slug] for slug, m in MODES.items() if slug in asked})
-    return [f"the modes were not asked the same items ({counts})"] if counts else []
+    return [f"the modes have different items ({counts})"] if counts else []

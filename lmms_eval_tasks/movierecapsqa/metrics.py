@@ -109,7 +109,7 @@ LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta
 def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> ModelScores:
     """BARTScore by the user's model, exponentiated: the geometric mean of token probabilities."""
     if (model := settings.value(BARTSCORE)) is None:
-        unnamed = f"no model was named with --bartscore ({BARTSCORE})"
+        unnamed = "no model was named with --bartscore"
         return ModelScores((), f"BARTScore not computed: {unnamed}", computed=False)
     made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:

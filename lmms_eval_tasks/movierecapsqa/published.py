@@ -210,7 +210,7 @@ def table(dimension: str, found: Mapping[str, AgreementRow]) -> list[Table]:
     videos = max((interval.clusters for interval in intervals), default=0)
     told = stats.few(videos)
     return by_row(
-        f"{dimension}: our judge beside the published scores",
+        f"{dimension}: our judge and the published scores",
         ["answers of"],
         ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
         [([name], cells(one)) for name, one in found.items()],

@@ -83,7 +83,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
             if isinstance(asked, dict):
                 asked.update(labels.pop(f"{entry.get('id')}/{asked.get('qid')}", {}))
     if labels:
-        raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
+        raise DataError(f"{file}: no question {next(iter(labels))!r}")
 
 
 def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
@@ -105,7 +105,7 @@ def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
     for row in segments:
         video = row["video_id"]
         if video not in spoken:
-            raise DataError(f"{row['place']}: {video!r} is in no row of {found['recaps']}")
+            raise DataError(f"{row['place']}: {video!r} is not in {found['recaps']}")
         movie = spoken[video].movie
         entries.append(
             {
@@ -126,7 +126,7 @@ def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
     by_id = {entry["id"]: entry for entry in entries}
     for row in questions:
         if _id(row) not in by_id:
-            raise DataError(f"{row['place']}: {_id(row)} is no segment")
+            raise DataError(f"{row['place']}: {_id(row)} is not a segment")
         by_id[_id(row)]["questions"].append(
             {
                 "qid": row["question_id"],
@@ -175,7 +175,7 @@ def _rows(file: Path, needed: Sequence[str]) -> Iterator[Row]:
     """The rows of a table, with ids as text; only what is needed of them, and their `place`."""
     found = released_files.read_table(file)
     if not found:
-        raise DataError(f"{file}: holds no rows")
+        raise DataError(f"{file}: no rows")
     for number, row in enumerate(found, 1):
         place = f"{file}, row {number}"
         lost = [name for name in needed if not isinstance(row, dict) or name not in row]

@@ -294,7 +294,7 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
             f"and this run {found.second:,}"
         )
         if found.other:
-            told += f"; {found.other:,} have the same id in both and ask something else{differ}"
+            told += f"; {found.other:,} have the same id in both runs but another prompt{differ}"
         yield Condition(Kind.OTHER_ITEMS, told, (name,))
 
 

@@ -157,7 +157,7 @@ def read(paths: Sequence[Path]) -> list[Side]:
     names = [name for _, name, _ in found]
     labels = [f"{name} ({path})" if names.count(name) > 1 else name for path, name, _ in found]
     if twice := next((one for one in labels if labels.count(one) > 1), None):
-        raise DataError(f"{twice} is named twice; a report needs different runs")
+        raise DataError(f"{twice} is named twice; a report requires different runs")
     return [
         Side(label, {task: runs[task] for task in _ordered(runs)})
         for label, (_, _, runs) in zip(labels, found, strict=True)

@@ -123,7 +123,7 @@ def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> It
         named = [titles[one] for one in sorted(columns)] if len(columns) < len(titles) else []
         if len(rows) < len(grid):
             named += dict.fromkeys(grid[one][0].row for one in sorted(rows))
-        yield f"No rows of your runs{' beside ' if named else ''}{', '.join(named)}: {reason}."
+        yield f"No rows of your runs{' in ' if named else ''}{', '.join(named)}: {reason}."
 
 
 def _own_lines(

@@ -120,8 +120,8 @@ def load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     every = loaded.release.n_records + len(loaded.release.problems)
     empty = [name for name in names if not benchmark.docs(loaded, name)]
     told = [
-        f"{name}: not one of {every:,} {benchmark.title} {benchmark.records} "
-        f"can be run:\n{listed(loaded.left_out(name))}"
+        f"{name}: none of {every:,} {benchmark.title} {benchmark.records} can "
+        f"be run:\n{listed(loaded.left_out(name))}"
         for name in empty
     ]
     if empty and (rest := [name for name in names if name not in empty]):

@@ -206,7 +206,7 @@ class TestResults:
         )
         assert limits_of(ran("cvrr_judge_mixture")) == [
             "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
-            "dimension; theta=0.99,cross_fit=no), and there the final judge rates alone",
+            "dimension; theta=0.99,cross_fit=no); there the final judge rates alone",
             "cvrr_judge_mixture: no first rating by Mine! itself, which the published mixture may "
             "be shown too: name its cvrr_judge run with --cvrr-ratings",
         ]

@@ -93,7 +93,7 @@ FAULTS = [
             replies=(2 if together else 1) * IN_FLIGHT,
             together=together,
             model=ENDPOINT,
-            honest="replies on their way: as many as the class has requests in flight",
+            honest="replies on their way: as many as the class has requests at a time",
         )
         for name, together, kills in (
             ("", "", [(100, 0.1), (1, 0), (64, 0.3), (190, 0)]),
@@ -105,7 +105,7 @@ FAULTS = [
         at(100, 1, 21, 150),
         "asked",
         "kill engine",
-        r"vLLM's engine has ended \(exit code -9;",
+        r"vLLM's engine has stopped \(exit code -9;",
         (2,),
         replies=IN_FLIGHT,
         model=VLLM,

@@ -395,8 +395,8 @@ def lengths(*tokens: int, **told: Any) -> list[dict[str, Any]]:
             "2,360 to 2,410 prompt tokens",
             "",
         ),
-        ([item(prompt_tokens=12)], "t: nothing but text, 12 prompt tokens", ""),
-        ([item()], "t: nothing but text", ""),
+        ([item(prompt_tokens=12)], "t: only text, 12 prompt tokens", ""),
+        ([item()], "t: only text", ""),
         ([item(frames=4), {"status": "ok"}], "t: 4 frames (1 of 2 requests counted)", ""),
         ([{"status": "ok"}], "", ""),
     ],
@@ -427,7 +427,7 @@ SIZES = (
     "saw pictures of other sizes: the same min_pixels and max_pixels in --model_args make them "
     "equal (docs/models.md)"
 )
-APART = "t: the prompts differ in length: a median of 4,568 against 2,360 tokens; "
+APART = "t: the prompts of the two runs differ in length: a median of 4,568 against 2,360 tokens; "
 
 
 @table(
@@ -462,20 +462,22 @@ APART = "t: the prompts differ in length: a median of 4,568 against 2,360 tokens
         (  # under 2 %, and fewer than 8 tokens
             lengths(4568),
             lengths(4500),
-            "t: the prompts differ in length: a median of 4,568 against 4,500 tokens; so little "
-            "may come from another chat template",
+            "t: the prompts of the two runs differ in length: a median of "
+            "4,568 against 4,500 tokens; so little may come from another chat "
+            "template",
         ),
         (
             lengths(30),
             lengths(23),
-            "t: the prompts differ in length: a median of 30 against 23 tokens; so little may come "
-            "from another chat template",
+            "t: the prompts of the two runs differ in length: a median of 30 "
+            "against 23 tokens; so little may come from another chat template",
         ),
         (  # of the common items those that differ by much
             lengths(4568, 2360, 2361),
             [*lengths(2360, 2360, 2360), item(id="9", frames=32, prompt_tokens=9)],
-            "t: the prompts differ in length in 1 of 3 requests: a median of 4,568 against 2,360 "
-            f"tokens; the two probably {SIZES}",
+            "t: the prompts of the two runs differ in length in 1 of 3 "
+            "requests: a median of 4,568 against 2,360 tokens; the two "
+            f"probably {SIZES}",
         ),
     ],
 )

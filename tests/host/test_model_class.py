@@ -64,7 +64,7 @@ def prepared(name: str, plan: ClassPlan, **run: Any) -> dict[str, Any]:
 @table(
     "name, said",
     [
-        ("Abstract", r"Abstract \(chat\) cannot be built: its class lacks generate_until_multi_ro"),
+        ("Abstract", r"Abstract \(chat\) cannot be used: its class lacks generate_until_multi_ro"),
         ("Gone", r"Gone \(chat\) cannot be imported here \(ModuleNotFoundError: No module named"),
         ("NotThere", r"NotThere \(chat\) cannot be imported here \(AttributeError"),
     ],

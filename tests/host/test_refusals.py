@@ -93,10 +93,10 @@ def test_what_the_user_allows_and_names(launch: Launch, without_video: str, tmp_
     command = host(*SCRIPTED, str(tmp_path / "out"), "--tasks", "maia_vsv_1frame", *given)
     run = launch(command, tmp_path / "out", env={"LMMS_EVAL_TASKS_JUDGE": ""})
     assert run.code == 0, run.stderr[-2000:]
-    assert "1 videos left out (video2), such as video2: missing" in run.stdout
+    assert "1 videos skipped (video2), such as video2: missing" in run.stdout
     (page,) = (tmp_path / "out").rglob("*_report.html")
     assert f"written: {page}" in run.stdout
-    assert "1 videos left out (video2), such as video2: missing" in page.read_text(encoding="utf-8")
+    assert "1 videos skipped (video2), such as video2: missing" in page.read_text(encoding="utf-8")
     section = run.results["lmms_eval_tasks"]["maia"]
     assert list(section["left_out"]["maia_vsv_1frame"]) == ["video2"]
     assert section["questions_left_out"] == 24

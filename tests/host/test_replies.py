@@ -332,7 +332,7 @@ def test_a_trace_whose_opening_tag_stood_in_the_prompt_is_no_answer(
 
     assert statuses(play(most_close)) == {"ok": 150, "truncated": 50}
     warned = limits_of(play(most_close)["lmms_eval_tasks"]["maia"])
-    assert any("50 of 200 replies end in their reasoning" in line for line in warned)
+    assert any("50 of 200 replies end inside their reasoning" in line for line in warned)
     # A few stray tags say nothing of the prompt.
     assert statuses(play(lambda n: "x</think>B" if n < 80 else "A")) == {"ok": 200}
     # The template knows better, either way.

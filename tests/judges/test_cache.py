@@ -415,7 +415,7 @@ def test_the_commands(tmp_path):
 
     assert command("load", here / "replies.sqlite3", "--cache", there) == "6 new replies\n"
     gone = CliRunner().invoke(app, ["cache", "load", str(tmp_path / "gone"), "--cache", str(there)])
-    assert str(gone.exception) == f"{tmp_path / 'gone'}: there is no such file"
+    assert str(gone.exception) == f"{tmp_path / 'gone'}: no such file"
     command("export", "--cache", there, "--out", tmp_path / "all.jsonl")
     written = (tmp_path / "all.jsonl").read_text()
     assert command("export", "--cache", here) == written

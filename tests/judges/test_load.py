@@ -172,7 +172,7 @@ def test_what_is_ignored_is_told_once_and_stands_in_the_record(capsys):
         judge = faults.judge_of(endpoint.url, run, repairs=0)
         faults.judged(judge, ITEMS[:20], threads=4)
     (line,) = departures([*run.departed(), *run.departed()])
-    assert line == f"the judge m@{endpoint.url} takes and ignores response_format"
+    assert line == f"the judge m@{endpoint.url} accepts but ignores response_format"
     assert line in run.told()
     assert capsys.readouterr().err.count("ignores it") == 1
 

@@ -113,7 +113,7 @@ def test_a_forked_process_has_a_run_of_its_own(own):
         assert judge_of(endpoint.url, mine).verdict(RATING, FIELDS).status == "ok"
 
 
-@table("soft, hard, flight, says", [(64, 600, 300, ""), (400, 400, 144, "144 requests in flight")])
+@table("soft, hard, flight, says", [(64, 600, 300, ""), (400, 400, 144, "144 requests at a time")])
 def test_requests_in_flight_take_no_more_descriptors_than_there_are(soft, hard, flight, says):
     """In a process of its own: a hard limit cannot be raised again."""
     code = (

@@ -170,8 +170,8 @@ def test_no_redirect_is_followed(status):
             why, again, _ = asked(endpoint.url)
     assert other.chats == []
     assert (why, again) == (
-        f"HTTP {status}: a redirect to {target}, which is not followed; if it is yours, name "
-        f"{other.url}",
+        f"HTTP {status}: a redirect to {target}, which is not followed; if the "
+        f"target is yours, use {other.url}",
         False,
     )
 
@@ -279,7 +279,7 @@ REFUSING = sent(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: c
         (
             sent(b"\x15\x03\x03\x00\x02\x02\x46"),
             "http",
-            "no reply from 127.0.0.1:PORT: its answer is no HTTP (does it speak https?)",
+            "no reply from 127.0.0.1:PORT: its answer is not HTTP (does it require https?)",
         ),
     ],
 )

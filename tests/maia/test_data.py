@@ -313,7 +313,7 @@ def test_a_video_damaged_in_its_middle(
         "maia_vsv": ["video2"]
     }
     assert section["questions_left_out"] == 24
-    assert any(one.text.startswith("maia_vsv: 1 videos left out (video2), such") for one in told)
+    assert any(one.text.startswith("maia_vsv: 1 videos skipped (video2), such") for one in told)
 
     file.write_bytes(whole[: half * 3 // 2])
     assert BENCHMARK.load(["maia_unimodal"]).left_out("maia_unimodal") == {}  # it shows none

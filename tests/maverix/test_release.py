@@ -63,11 +63,11 @@ def test_what_may_be_absent_or_null(tmp_path: Path) -> None:
         ([entry(1), entry(2, id=...)], "entry 2: id: the field is missing"),
         ([entry(1), entry(2, id=" ")], "entry 2: id: expected a text, found an empty one"),
         ([entry(1), entry(2, id=7)], "entry 2: id: expected a text"),
-        ([entry(1), entry(2), entry(1)], "entry 3: id 'item-1' is also that of entry 1"),
-        ([entry(1), entry(1, options=[])], "entry 2: id 'item-1' is also that of entry 1"),
+        ([entry(1), entry(2), entry(1)], "entry 3: id 'item-1' is also the id of entry 1"),
+        ([entry(1), entry(1, options=[])], "entry 2: id 'item-1' is also the id of entry 1"),
         (
             [entry(1, question=...), entry(2, question=...)],
-            "not one of 2 entries fits the schema; 'item-1': question: the field is missing",
+            "none of 2 entries fits the schema; 'item-1': question: the field is missing",
         ),
     ],
 )

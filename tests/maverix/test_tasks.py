@@ -160,7 +160,7 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         prepare.make_media(own, None)
 
     monkeypatch.setattr(tasks, "cut", segment)
-    says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
+    says = rf"1 of 20 items cannot be run:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
     with pytest.raises(DataError, match=says):
         check("maverix_s", "maverix_v")
     check("maverix_s")

@@ -34,14 +34,21 @@ TEXT = MediaNeeds("maia_unimodal")
         ("qwen3_omni", "chat", {}, [VIDEO], {}, "no argument changes it; the videos of maia_vsv"),
         ("qwen3_5", "chat", {}, [VIDEO, PICTURE], {"fps": 100}, "fps=100 set for maia_vsv; say"),
         ("qwen3_5", "chat", {"fps": 1}, [VIDEO], {}, ""),  # the user's own
-        ("qwen3_5", "chat", {}, [VIDEO, SEGMENT], {}, "run maia_vsv apart for all of them"),
+        ("qwen3_5", "chat", {}, [VIDEO, SEGMENT], {}, "run maia_vsv separately"),
         ("qwen2_5_vl", "simple", {}, [VIDEO], {}, "not all 32 frames of short videos"),
         ("llava_vid", "simple", {}, [VIDEO], {"max_frames_num": 32, "force_sample": True}, ""),
         ("gemini", "chat", {}, [VIDEO], {}, ""),  # the whole file is sent
         ("qwen2_5_omni", "chat", {}, [VIDEO], {}, "does not work as it is: every reply is empty"),
         ("whisper", "simple", {}, [VIDEO], {}, "takes no videos or pictures"),
         ("whisper", "simple", {}, [TEXT], {}, ""),
-        ("glm4v", "simple", {}, [VIDEO, PICTURE], {}, "maia_vsv hand over 32 pictures of each"),
+        (
+            "glm4v",
+            "simple",
+            {},
+            [VIDEO, PICTURE],
+            {},
+            "maia_vsv hand over 32 pictures of each video",
+        ),
         ("tasks_coin", "chat", {}, [VIDEO], {}, ""),
         ("tasks_vllm", "chat", {}, [VIDEO], {}, ""),
         ("tasks_vllm", "chat", {}, [LONG], {"max_num_frames": 64}, "=64 set for maia_vsv"),
@@ -61,9 +68,9 @@ def test_what_is_set_and_said(
 @table(
     "name, interface, arguments, needs, said",
     [
-        ("llava_vid", "simple", {}, [VIDEO, PICTURES], "no pictures in a request, and haven_v2t"),
-        ("minicpm_v", "simple", {}, [VIDEO], "takes no videos, which maia_vsv hand over: leave"),
-        ("videollama3", "simple", {}, [PICTURES], "takes one picture alone in a request, and hav"),
+        ("llava_vid", "simple", {}, [VIDEO, PICTURES], "no pictures in a request, but haven_v2t"),
+        ("minicpm_v", "simple", {}, [VIDEO], "takes no videos, but maia_vsv hand over: leave"),
+        ("videollama3", "simple", {}, [PICTURES], "takes only one picture in a request, but hav"),
     ],
 )
 def test_what_cannot_be_run(
@@ -124,6 +131,6 @@ def test_on_another_host_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     made = plan.of(RunModel("openai", "chat"), [VIDEO])
     assert made.arguments
     assert made.told[0] == (
-        "openai (chat) may treat frames otherwise: the table of models was made for lmms-eval "
-        "0.7.3, and this is 0.9"
+        "openai (chat) may treat frames differently: the table of model "
+        "classes was made for lmms-eval 0.7.3, and this is 0.9"
     )

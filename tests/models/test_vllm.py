@@ -441,7 +441,7 @@ def test_an_engine_that_is_killed_ends_the_run_in_one_line(
     does = told if where == "by its own word" else killed
     monkeypatch.setattr(engine, "enqueue" if where == "before it is asked" else "step", does)
     try:
-        refused(TasksError, r"vLLM's engine has ended.*--batch_size", ask, lm, docs)
+        refused(TasksError, r"vLLM's engine has stopped.*--batch_size", ask, lm, docs)
     finally:
         process.kill()
 

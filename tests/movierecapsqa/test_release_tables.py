@@ -111,7 +111,7 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
         ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
-        ({"questions": [nowhere]}, "abC-1.9 is no segment"),
+        ({"questions": [nowhere]}, "abC-1.9 is not a segment"),
         ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
     ]
     for number, (changes, said) in enumerate(cases):
@@ -184,5 +184,5 @@ def test_what_the_judge_is_shown(
         with pytest.raises(TasksError, match="expected each once of"):
             data.options()
     labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")
-    with pytest.raises(DataError, match=r"labels\.csv: there is no question 'abC-1\.9/0'"):
+    with pytest.raises(DataError, match=r"labels\.csv: no question 'abC-1\.9/0'"):
         schema.read(folder)

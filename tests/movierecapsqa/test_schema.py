@@ -100,8 +100,8 @@ def test_answers_of_people_and_models(tmp_path: Path) -> None:
     [
         ({"segments": []}, "expected a list of segments"),
         ([], "holds no entries"),
-        ([entry(1), entry(1)], "entry 2: id 'talk.1' is also that of entry 1"),
-        ([entry(1, facts=[])], "not one of 1 entries fits the schema; 'talk.1': facts: "),
+        ([entry(1), entry(1)], "entry 2: id 'talk.1' is also the id of entry 1"),
+        ([entry(1, facts=[])], "none of 1 entries fits the schema; 'talk.1': facts: "),
     ],
 )
 def test_what_is_no_list_of_segments_stops(content: Any, says: str, tmp_path: Path) -> None:

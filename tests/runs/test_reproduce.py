@@ -50,7 +50,7 @@ def test_the_script_runs_every_recipe(
     assert done.stdout.splitlines() == [f"--config {path}" for path in configs(benchmark)]
     assert "# Counted by the published numbers" in script
     for name in recipes.missing(benchmark):
-        assert f"# no recipe of {name}: " in script
+        assert f"# no recipe for {name}: " in script
 
 
 def test_a_job_of_the_array_runs_one_recipe(
@@ -215,11 +215,11 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
     numbers = range(len(forms)) if slurm else [""]
     ran = [run(script, str(number), env=echo).stdout.splitlines() for number in numbers]
     assert [line for lines in ran for line in lines] == wanted
-    assert script.count("not the same: pictures (not videos)") == 2
+    assert script.count("differs from the paper: pictures (not videos)") == 2
     assert "vLLM 0.32 for CPUs cached 94.2%" in script
     assert "Never measured on a GPU." in script
     for one in own:
-        assert (f"# no form of {one.path.stem} for vllm: " in script) == (
+        assert (f"# {one.path.stem} for vllm: " in script) == (
             isinstance(recipes.on_vllm(one), str)
         )
     without = "\n".join(reproduce.lines("maia", slurm=slurm))
@@ -253,7 +253,7 @@ def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_benchmark_without_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipes, "of", lambda _: [])
-    with pytest.raises(TasksError, match="there are no recipes of maia"):
+    with pytest.raises(TasksError, match="no recipes for maia"):
         list(reproduce.lines("maia", slurm=False))
 
 

@@ -121,7 +121,10 @@ def _media(doc: dict[str, Any]) -> dict[str, Path]:
     "model, said",
     [
         ("qwen2_5_vl", "nothing: qwen2_5_vl (chat) runs here"),
-        ("claude", "not known: claude (simple) asks a server, and what it sends was not looked at"),
+        (
+            "claude",
+            "unknown: claude (simple) sends requests to a server, and its code was not examined",
+        ),
     ],
 )
 def test_classes_that_are_not_counted(model: str, said: str, on_sample: None) -> None:
@@ -155,9 +158,9 @@ def test_without_videos_nothing_is_known(
     monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
     run = {"model": "openai", "model_args": "model_version=m"}
     vsv, unimodal, total = uploads.of_run(run, ["maia_vsv", "maia_unimodal"], 100)
-    assert vsv.startswith("maia_vsv: not known (")
+    assert vsv.startswith("maia_vsv: unknown (")
     assert "100 requests of" in unimodal
-    assert " in all, but for 1 tasks of which it is not known; " in total
+    assert " in all, but for 1 tasks whose size is unknown; " in total
 
 
 def test_real_clips_are_about_as_the_constants_say(

@@ -70,7 +70,7 @@ def folder(file: Path) -> None:
 PLACED = {
     lfs: "a pointer of Git LFS, not the file itself: run `git lfs pull`",
     page: "a web page, not the file itself: download the raw file",
-    zeros: "zeros where it begins: download or copy it again",
+    zeros: "begins with zeros: download or copy it again",
     huge: "bytes",
     os.mkfifo: "a pipe or a device, not a file",
     folder: "a folder, not a file",
@@ -208,15 +208,15 @@ MERGED = "\n".join(
 @table(
     "text, says",
     [
-        (BOMB, "its aliases stand for too many values"),
-        (MERGED, "its aliases stand for too many values"),
-        ("a: &a [*a]", "its aliases stand for too many values"),
+        (BOMB, "its aliases expand to too many values"),
+        (MERGED, "its aliases expand to too many values"),
+        ("a: &a [*a]", "its aliases expand to too many values"),
         ("a: " + "[" * 10_000, "nested too deeply"),
         ("a: 2026-13-01", "month must be in 1..12"),
         ("a: " + "9" * 5000, "Exceeds the limit"),
         ("a: !!python/object/apply:os.system [x]", "could not determine a constructor"),
         ("a: 1\n---\nb: 2", "expected a single document"),
-        ("a: [{b: 1, c: 2, b: 3}]", "the key 'b' stands twice in one mapping"),
+        ("a: [{b: 1, c: 2, b: 3}]", "the key 'b' occurs twice in one mapping"),
         ("a: " + "x" * 2**18, "262,147 characters; more than 262,144 are not read"),
     ],
 )

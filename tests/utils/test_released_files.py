@@ -28,7 +28,7 @@ def test_the_data_file_among_others(tmp_path: Path) -> None:
 @table(
     "content, says",
     [
-        ("id,answer,answer\n1,x,y\n", "the column 'answer' stands twice in its first line"),
+        ("id,answer,answer\n1,x,y\n", "the column 'answer' occurs twice in its first line"),
         ("id;answer\n1;x\n", "semicolons between its columns: save it with commas"),
         ("id\tanswer\n1\tx\n", "tabs between its columns"),
         ("id,answer\n1,x\n2,a, b\n", "line 3: not readable as CSV: more than the 2 values"),
@@ -181,7 +181,7 @@ def test_results_of_another_form(results: Any, says: str, tmp_path: Path) -> Non
     samples.write_text("{}\n")
     file.write_text(json.dumps(results))
     said = refused(DataError, says, saved_runs.read, samples)
-    assert said.startswith(f"{file}: not the host's results: ")
+    assert said.startswith(f"{file}: not a results file of lmms-eval: ")
     known = {"results": {"t": {"a,none": 1}}, "x": [], "lmms_eval_tasks": {"version": "1"}}
     file.write_text(json.dumps(known))
     assert saved_runs.read(samples).saved == {"a": 1}

@@ -225,5 +225,5 @@ def never_raises(name: str) -> Iterator[None]:
     try:
         yield
     except Exception:
-        say(f"{name} failed and is reported as N/A")
+        say(f"{name} cannot be computed and is reported as N/A")
         traceback.print_exc()

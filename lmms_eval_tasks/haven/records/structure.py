@@ -80,7 +80,9 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
             array = np.asarray(released_files.read_json(file))
     # Of a damaged header: no tuple, no Python, a shape that no memory holds.
     except (OSError, ValueError, TypeError, SyntaxError, TokenError, MemoryError) as error:
-        raise DataError(f"{file}: no array of numbers ({' '.join(str(error).split())})") from None
+        raise DataError(
+            f"{file}: not an array of numbers ({' '.join(str(error).split())})"
+        ) from None
     if array.dtype.kind not in "fiu":  # "3" and true are no numbers of a frame
         raise DataError(f"{file}: no array of numbers")
     if array.shape == (n_frames,):

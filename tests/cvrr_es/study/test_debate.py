@@ -22,7 +22,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE
 from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, SAID, Study, played, wanted
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
-AGAIN = "run the same command again to go on; replies of no use are kept"
+AGAIN = "run the same command again to continue; replies of no use are kept"
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_what_is_undefined() -> None:
     gaps = study({"J": {"A": [1, 2]}, "K": {"A": ["absent", "absent", 3]}}, {"A": [1, 2]})
     for made, judge, reason in (
         (study({"J": {"A": [3, 3]}}, {"A": [3, 3]}), "J", same),
-        (study({"J": {"A": [1, 2, 3]}}, {}), "J", "there is no reference yet"),
+        (study({"J": {"A": [1, 2, 3]}}, {}), "J", "no reference yet"),
         (gaps, "K", "no item was rated on the scale by both"),
     ):
         found = kappas.reliability(of(made, judge))
@@ -78,7 +78,7 @@ def test_what_is_undefined() -> None:
             assert (one["kappa"], one["reason"]) == (None, reason)
             assert one["no_interval"] == "there is no value"
     found = kappas.reliability([])
-    assert (found["mean"]["reason"], found["cells"]) == ("there are no items", {})
+    assert (found["mean"]["reason"], found["cells"]) == ("no items", {})
     found = kappas.reliability(of(study({"J": TWO[0]}, TWO[1], video="v")))["pooled"]
     assert (found["kappa"], found["no_interval"]) == (0.95, "all items are on one video")
 

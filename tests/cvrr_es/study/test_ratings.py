@@ -82,8 +82,8 @@ def test_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"question": "3"}, "question: '3' is none of partial_actions"),
         ({"round": "second"}, "round: String should match pattern '^(first|collective|"),
         ({"candidate": " "}, "candidate: String should match pattern"),
-        ({"rating": None}, "rating: None does not go with the status 'ok'"),
-        ({"status": "refused"}, "rating: 4.0 does not go with the status 'refused'"),
+        ({"rating": None}, "rating: None does not fit the status 'ok'"),
+        ({"status": "refused"}, "rating: 4.0 does not fit the status 'refused'"),
     ]
     for change, told in cases:
         monkeypatch.delenv(settings.ALLOW_BAD_ITEMS, raising=False)
@@ -105,7 +105,7 @@ def test_rows_of_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     found = load([tmp_path])
     assert found.problems == {
         f"{second}, line 1": f"another rating of C's answer to {PART}/001 by J (first) is at "
-        f"{first}, line 1: none of them is kept"
+        f"{first}, line 1: both are skipped"
     }
     assert found.rows == [rating(2)]
 
@@ -118,7 +118,7 @@ def test_bad_files(tmp_path: Path) -> None:
 
 
 def test_odd_judges_are_no_errors() -> None:
-    constant = ": a constant judge's kappa is 0, and none with another that always gives the same"
+    constant = ": the kappa of a constant judge is 0, and there is none between two constant judges"
     part = [rating(1, 1.0), rating(2, 2.0), rating(3, None), rating(9, None)]  # 9 is not of it
     for rows, told in (
         ([rating(n, float(n)) for n in range(1, 6)], []),

@@ -96,7 +96,7 @@ def test_one_video_and_few() -> None:
             if "with fewer" in line or "not computed" in line
         ]
 
-    why = "not computed: fitting on other videos needs two videos or more"
+    why = "not computed: fitting on other videos requires two videos or more"
     assert told(1) == [f"panel: kappa-weighted mean: {why}"]
     assert told(20) == []
     assert told(20, 3) == ["Only 3 videos:"]
@@ -116,7 +116,7 @@ def test_references() -> None:
     found = report([*judged(), *referred(), *single], referred())
     names = [part["name"] for part in found["raters"]]
     assert names == ["J", "K", "GPT-3.5, with reference"]
-    assert "debate (reference) made the reference: not compared with itself" in found["notes"]
+    assert "debate (reference) made the reference and is not compared with itself" in found["notes"]
     refused(DataError, "no ratings but the reference's", report, referred(), referred())
 
 
@@ -170,7 +170,11 @@ def test_from_files_to_page(tmp_path: Path) -> None:
     write_ratings(tmp_path / "bad.jsonl", [replace(given("J", LENIENT)[0], rating=7)])
     cases: tuple[tuple[tuple[object, ...], type[TasksError], str], ...] = (
         (("--html", files / "no" / "x.html"), TasksError, "x.html: not a file"),
-        (("--reference", single, "--reference", one), DataError, "the reference is of 2 raters"),
+        (
+            ("--reference", single, "--reference", one),
+            DataError,
+            "the reference comes from 2 raters",
+        ),
         (("--reference", other), DataError, "no item in common"),
         ((tmp_path / "bad.jsonl",), DataError, "less than or equal to 5"),
     )

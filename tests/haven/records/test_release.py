@@ -22,7 +22,7 @@ from tests.haven.release_files import content, write, write_hdf5
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
-CUT = "; it ends there, as if it was cut short"
+CUT = "; it ends there, so it may be cut short"
 
 
 def refused(folder: Path, **chosen: Any) -> str:
@@ -179,7 +179,7 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
             del video["clips"]
 
     assert refused(write(tmp_path, change=change)) == (
-        f"{tmp_path}: not one of 2 videos fits the schema; tvsum/video_1: tvsum_data.json, clips: "
+        f"{tmp_path}: none of 2 videos fits the schema; tvsum/video_1: tvsum_data.json, clips: "
         "the field is missing"
     )
     hdf5 = write(tmp_path) / "tvsum" / "h5" / "tvsum.h5"
