@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import random
 import sys
 import wave
 from collections.abc import Mapping
@@ -91,6 +92,19 @@ def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, delivery.Delivered
         for body in bodies:
             client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
     return watch.seen
+
+
+def test_the_beginnings_of_pictures_are_enough() -> None:
+    noise = Image.frombytes("RGB", (320, 240), random.Random(0).randbytes(320 * 240 * 3))
+    noise.save(buffer := io.BytesIO(), "PNG")
+    picture = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    parts = [{"type": "image_url", "image_url": {"url": picture}}] * 3
+    content = [*parts, {"type": "text", "text": "What happens? Say it."}]
+    body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()
+    short = counting._shortened(body)
+    assert len(short) < 3 * (counting._BEGINNING + 1000) < len(body)
+    (found,) = sent([VIDEO], body.decode()).values()
+    assert (seen(found), found.sizes) == ((3, 0, 0.0), ((320, 240),))
 
 
 WIDE, HIGH = coded(420, 252), coded(28, 56, "JPEG")

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _PICTURES = ("image_url", "image", "input_image")
 _VIDEOS = ("video_url", "video", "input_video")
 _SOUNDS = ("input_audio", "audio_url", "audio")
+_BEGINNING = 2**16  # characters of an encoded picture that hold its header, behind a long note, too
 
 
 @contextmanager
@@ -176,8 +177,21 @@ def _sizes_of_rows(
 
 def _sending(_: object, request: object, **__: object) -> Iterable[Event]:
     given = getattr(request, "content", None) or getattr(request, "body", None) or b""
-    body = given if isinstance(given, bytes) else str(given).encode()
+    body = _shortened(given if isinstance(given, bytes) else str(given).encode())
     return [_sent("sent", json.loads(body), body)]
+
+
+def _shortened(body: bytes) -> bytes:
+    """The JSON of a body with the beginnings of its pictures: `_size` needs no more.
+
+    32 frames are 9 MB for each question; to parse and to hash them costs as much as to send them.
+    """
+    kept, begin = [], 0
+    while (start := body.find(b'"data:image/', begin)) >= 0:
+        end = body.find(b'"', start + 1)
+        kept += [body[begin : min(end, start + _BEGINNING)]]
+        begin = end
+    return b"".join([*kept, body[begin:]])
 
 
 def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -> Iterable[Event]:
@@ -233,7 +247,7 @@ def _size(part: Mapping[str, Json]) -> Iterable[Size]:
     found = max(texts(part), key=len, default="")
     begin = found.find(",", 0, 100) + 1  # of a data address; else it stands alone
     # The header alone, for each of 32 frames and question; it may stand behind a long note.
-    for end in (begin + 2**8, begin + 2**16, None):
+    for end in (begin + 2**8, begin + _BEGINNING, None):
         with contextlib.suppress(Exception):  # whatever it is, the endpoint will say it
             coded = base64.b64decode(found[begin:end])
             with Image.open(io.BytesIO(coded)) as picture:
