@@ -67,7 +67,7 @@ STORED = {
 SHOWN = {
     Kind.INVALID: "INVALID",
     Kind.PART: "--limit 3",
-    Kind.UNJUDGED: "replies have no verdict of a judge",
+    Kind.UNJUDGED: "replies have no verdict from a judge",
     Kind.DELIVERED: "the model saw 8 of 32 frames",
     Kind.REQUESTS: "requests to the model failed",
     Kind.CUT: "end inside their reasoning",

@@ -103,7 +103,7 @@ def test_frames_of_a_video_that_does_not_exist(
     monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
     prepare.check(["maia_vsv"])
     monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")
-    with pytest.raises(TasksError, match=f"no videos of these tasks: {known}x"):
+    with pytest.raises(TasksError, match=f"in no task of the run: {known}x"):
         prepare.check(["maia_vsv"])
 
 

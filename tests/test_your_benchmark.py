@@ -216,7 +216,7 @@ ADDS = "def f(): pass\ndef add(app): app.command("
         (
             {"settings.py": f"{DECLARES}'LIMIT', bool, '', 'x')"},
             "toy",
-            "begin with its name",
+            "begin with the benchmark's name",
         ),
         ({"settings.py": f"{DECLARES}'MAX_COST', bool, '', 'x')"}, "toy", "MAX_COST already"),
         ({"settings.py": f"{DECLARES}'Toy x', bool, '', 'x')"}, "toy", "cannot be called 'Toy x'"),

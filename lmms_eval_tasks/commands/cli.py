@@ -168,7 +168,7 @@ def models(
         typer.Argument(metavar="[NAME]...", help="Names of models, as in lmms_eval --model."),
     ] = None,
 ) -> None:
-    """Print how each model class takes videos, pictures and sound, and its argument for 32 frames."""
+    """Print how model classes take videos, pictures and sound, and the argument for 32 frames."""
     from lmms_eval_tasks.models import capability_pages
 
     for name in names or ():

@@ -61,7 +61,7 @@ def debate_command(
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Rate candidates' answers 1 to 5 in a debate of models that see the reference; can be resumed."""
+    """Rate answers 1 to 5 in a debate of models that see the reference; can be resumed."""
     said = out.with_name(f"{out.stem}{ENDING}")
     for file in (out, said):
         check_output(file)

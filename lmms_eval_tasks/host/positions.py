@@ -69,8 +69,8 @@ class Start(NamedTuple):
         if not self.has_times:
             return f"{how} gives {_GROUPS} groups of frames {self.times} different times"
         return (
-            f"{how} starts the text after a video of 32 frames at position "
-            f"{self.text}, inside the video, which ends at {self.largest}"
+            f"{how} starts the text behind a video of 32 frames at position {self.text}, inside "
+            f"the video, which ends at {self.largest}"
         )
 
 
@@ -178,7 +178,7 @@ def is_put_right(found: Start) -> bool:
 def told(found: Start) -> str:
     """The line on wrong positions: the installed ones, and whether a run corrects them."""
     if is_put_right(found):
-        return f"{found.line}: corrected to {found.largest + 1}"
+        return f"{found.line}: put right, at {found.largest + 1}"
     return f"{found.line}: as installed"
 
 

@@ -342,7 +342,7 @@ def _counted(items: Mapping[str, Json]) -> JsonObject:
 def _told(answer: RequestOutput, media: JsonObject, visual: Collection[int]) -> Reply:
     (done,) = answer.outputs
     if done.finish_reason in ("abort", "error"):
-        return _failed(RuntimeError(f"vLLM ended the request: {done.finish_reason}"))
+        return _failed(RuntimeError(f"vLLM ended it: {done.finish_reason}"))
     prompt = answer.prompt_token_ids or ()
     found = GenerationResult(done.text, TokenCounts(len(prompt), len(done.token_ids)))
     counts = {

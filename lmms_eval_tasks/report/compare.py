@@ -290,8 +290,8 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
         if common == found.first == found.second:
             continue
         told = (
-            f"{name}: {common:,} items are compared with {first.label}, which has {found.first:,} "
-            f"and this run {found.second:,}"
+            f"{name}: {common:,} items are in both runs and are compared ({first.label} has "
+            f"{found.first:,}, this run {found.second:,})"
         )
         if found.other:
             told += f"; {found.other:,} have the same id in both runs but another prompt{differ}"

@@ -120,7 +120,7 @@ def test_folders(tmp_path: Path) -> None:
     assert names == [("alone", [TIME]), ("one", [PART]), ("two", [PART])]
     refused(DataError, "nowhere: no such file or folder", read, [tmp_path / "nowhere"])
     for path in (tmp_path / "all" / "notes", file):
-        refused(DataError, f"{path}: no answers of a candidate", read, [path])
+        refused(DataError, f"{path}: no answers", read, [path])
     predict(tmp_path / "b" / "one", PART, [("A?", "x")])
     both = [tmp_path / "all", tmp_path / "b"]
     refused(DataError, rf"two files with answers in {PART} by one:", read, both)

@@ -57,7 +57,7 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     assert unusable in stopped("haven_v2v_text")
     for task in PICTURED:
         said = stopped(task, *PROXIES)
-        needed = f"(tasks that end in _text need none; {task} do):"
+        needed = f"(required by {task}, not by tasks that end in _text):"
         assert unusable in said
         assert f"2 of 3 HAVEN videos cannot be used {needed}" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
@@ -109,7 +109,7 @@ def test_what_stops_before_a_model_is_loaded(
     """Prompts, judge and CLIP model of the tasks that need them; options; data."""
     monkeypatch.setenv(CLIPSCORE, str(tmp_path / "none"))
     prepare.check(["haven_v2v"])
-    assert "nothing is downloaded: name the folder" in stopped("haven_v2v", "haven_v2vt")
+    assert "models are not downloaded: name the folder" in stopped("haven_v2v", "haven_v2vt")
     monkeypatch.delenv(CLIPSCORE)
     monkeypatch.delenv(settings.JUDGE)  # gpt-4.1-mini, for which no key is set
     for name in NAMES:
@@ -118,7 +118,7 @@ def test_what_stops_before_a_model_is_loaded(
         else:
             prepare.check([name])
     monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
-    refused(PromptError, "folder of prompts does not exist", prepare.check, ["haven_v2v"])
+    refused(PromptError, "no such folder of prompts", prepare.check, ["haven_v2v"])
     for options, told in (
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
         ("shots=2", "shots: no such field"),

@@ -220,7 +220,7 @@ except Exception as error:
         ("", 'model_args={"batch_size": 2}', "RAN 2 True"),
         ("", 'model_args={"batch_size": [2]}', r"TasksError model_args: batch_size=\[2\] cannot"),
         ("", "num_fewshot=0", "RAN 2 True"),
-        ("", "num_fewshot=2", "TasksError --num_fewshot 2: tasks of this suite are asked without"),
+        ("", "num_fewshot=2", "TasksError --num_fewshot 2: tasks of lmms-eval-tasks take no"),
     ],
 )
 def test_other_ways_to_call_it(

@@ -195,7 +195,7 @@ def test_a_dead_judge_keeps_the_run_and_judge_completes_it(
     judges = run.results["lmms_eval_tasks"]["judges"]
     (gone,) = judges["given_up"]
     assert "3 requests in a row failed" in gone
-    (line,) = [x for x in run.stderr.splitlines() if "gave up on the judge" in x]
+    (line,) = [x for x in run.stderr.splitlines() if "stopped asking the judge" in x]
     assert "lmms-eval-tasks judge LOGS" in line
     by_status = judges["usage"][0]["by_status"]
     assert set(by_status) == {"api_error", "skipped"}

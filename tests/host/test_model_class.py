@@ -122,8 +122,8 @@ def test_the_simple_class_in_place_of_the_chat_class(name: str, forced: bool) ->
     "reader, installed, loads, setting, said",
     [
         ("transformers", False, False, "", "pip install torchcodec"),
-        ("transformers", True, False, "", r"cannot be loaded here \(no libavutil\): install FFmp"),
-        ("transformers", True, None, "", r"cannot be loaded here \(no libtorch\): install FFmp"),
+        ("transformers", True, False, "", r"cannot be loaded \(no libavutil\): install FFmp"),
+        ("transformers", True, None, "", r"cannot be loaded \(no libtorch\): install FFmp"),
         ("transformers", True, True, "", ""),
         ("qwen_vl_utils", True, None, "", "or set FORCE_QWENVL_VIDEO_READER=decord"),
         ("qwen_vl_utils", False, False, "", ""),

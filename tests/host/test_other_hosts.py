@@ -228,7 +228,7 @@ def test_filelock_is_asked_for_as_in_the_requirements(monkeypatch: pytest.Monkey
     assert needs.FILELOCK in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     importlib.import_module("lmms_eval.evaluator")  # which imports filelock's others
     monkeypatch.setitem(sys.modules, "filelock._api", None)
-    refused(TasksError, "is not for lmms-eval", needs.check_filelock)
+    refused(TasksError, "does not work with lmms-eval", needs.check_filelock)
     monkeypatch.setattr("lmms_eval.evaluator._enable_reentrant_filelocks", lambda: None)
     needs.check_filelock()
     monkeypatch.delattr("lmms_eval.evaluator._enable_reentrant_filelocks")

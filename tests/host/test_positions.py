@@ -221,7 +221,7 @@ def test_what_is_put_right(
     if kind != Kind.MENDED:
         assert model.get_rope_index is installed
     for one in found:
-        assert (": corrected to 20" in one.text) == (kind == Kind.MENDED)
+        assert (": put right, at 20" in one.text) == (kind == Kind.MENDED)
 
 
 def test_a_function_without_grids_or_of_its_own_layout_is_left_alone() -> None:
@@ -244,7 +244,7 @@ def test_a_checkpoint_is_looked_at_without_its_weights(
     monkeypatch.setattr(positions, "starts_of", lambda _: [Start("qwen2_5_vl", 64, 8)])
     (found,) = model_class._positions(folder)
     assert found.state == "ok"
-    assert "at position 8, inside the video, which ends at 64: corrected to 65" in found.told
+    assert "at position 8, inside the video, which ends at 64: put right, at 65" in found.told
     monkeypatch.setenv(settings.MODEL_POSITIONS, "installed")
     (found,) = model_class._positions(folder)
     assert (found.state, found.mend) == ("warning", "leave --model-positions out")

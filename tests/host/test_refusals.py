@@ -71,8 +71,12 @@ def test_what_is_said(launch: Launch, without_video: str, tmp_path: Path) -> Non
     "command, more, told",
     [
         ("lmms-eval", (), "no MAIA data at /none/maia"),  # the host's own, without our options
-        ("lmms_eval", ("--report",), "--report needs saved samples: --log_samples --output_path"),
-        ("lmms_eval", ("--tasks", "maia_vvs"), "is called maia_vvs; did you mean maia_vsv? (lmms-"),
+        ("lmms_eval", ("--report",), "--report requires saved samples: add --log_samples"),
+        (
+            "lmms_eval",
+            ("--tasks", "maia_vvs"),
+            "has the name maia_vvs; did you mean maia_vsv? (all tasks: lmms-",
+        ),
     ],
 )
 def test_a_command_line_ends_with_one_line(

@@ -116,7 +116,7 @@ def test_a_run_that_was_stopped_goes_on(
     with pytest.raises(KeyboardInterrupt):
         play(stopped)
     # Each as soon as the class has answered it.
-    assert "100 replies are kept in" in capsys.readouterr().err
+    assert "100 replies are saved in" in capsys.readouterr().err
     play.model.asked = 100
     results = play(letters)
     assert play.model.asked == DOCS

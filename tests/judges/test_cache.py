@@ -313,8 +313,8 @@ def test_a_file_that_is_removed_in_mid_run_is_written_again(remove, then, cache,
         {"theirs"} if remove is other else set()
     )
     said = capsys.readouterr().err
-    assert said.count(f"{file} was removed or replaced while it was in use") == 2
-    assert all(line.endswith("none is paid for again") for line in said.splitlines())
+    assert said.count(f"{file} was removed or replaced while the run used it") == 2
+    assert all(line.endswith("so none is paid for twice") for line in said.splitlines())
     assert [cache.get(key) for key in before] == [*before.values()]
 
 

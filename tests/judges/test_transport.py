@@ -192,7 +192,7 @@ def test_a_second_reply_to_a_request_is_not_the_next_ones():
     "location, told",
     [
         ("/v1/chat/completions/", "to http://PLACE/v1/chat/completions/, which is not followed"),
-        ("http://[::1", "to what is no URL, which is not followed"),
+        ("http://[::1", "to something that is not a URL, which is not followed"),
     ],
 )
 def test_a_redirect_that_no_other_name_mends_names_none(location, told):

@@ -62,7 +62,7 @@ def question(content: list[dict[str, Any]]) -> dict[str, Any]:
             lambda c: c[1]["question_categories_B"].append(question(c)),
             "entry 2, video2, category Pianificazione_B occurs twice",
         ),
-        (lambda c: c.clear(), "holds no videos"),
+        (lambda c: c.clear(), "no videos"),
     ],
 )
 def test_the_first_error_is_named_with_its_place(

@@ -58,7 +58,7 @@ def test_what_may_be_absent_or_null(tmp_path: Path) -> None:
         ("oops", "expected .*items"),
         ({"questions": []}, "expected .*items"),
         ({"items": {}}, "expected .*items"),
-        ([], "holds no entries"),
+        ([], "no entries"),
         ([entry(1), "x"], "entry 2: expected an object, found 'x'"),
         ([entry(1), entry(2, id=...)], "entry 2: id: the field is missing"),
         ([entry(1), entry(2, id=" ")], "entry 2: id: expected a text, found an empty one"),

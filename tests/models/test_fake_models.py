@@ -127,7 +127,7 @@ def test_arguments(key: Path) -> None:
     refused(TasksError, "batch_size=auto", create, "", {"batch_size": "auto"})
     lm = build("Scripted", "Chat")
     for ask_other in (lm.loglikelihood, lm.generate_until_multi_round):
-        refused(TasksError, "generate_until tasks only", ask_other, [])
+        refused(TasksError, "answers only generate_until tasks", ask_other, [])
 
 
 def write(folder: Path, *entries: Any) -> Path:

@@ -110,7 +110,7 @@ def test_one_model_in_memory_at_a_time(
 @table(
     "text, message",
     [
-        ("", "needs its models"),
+        ("", "requires its models"),
         ("a,b", "does not know 'a,b'"),
         ("pretrained=a,speed=3", "does not know 'speed'"),
         ("pretrained=a,b,a", "each once: .* not a, b, a"),

@@ -314,7 +314,7 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delattr(engine, "enqueue")
     refused(TasksError, "newer vLLM", model, checkpoint)
     monkeypatch.setitem(sys.modules, "vllm", None)
-    refused(TasksError, "needs vLLM", model, checkpoint)
+    refused(TasksError, "requires vLLM", model, checkpoint)
 
 
 @table(
@@ -491,7 +491,7 @@ def test_each_process_has_its_own_gpus_and_its_engine_knows_of_no_other(
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     before = dict(os.environ)
     if expected == "too few":
-        refused(TasksError, "1 GPUs for each process", own_gpus(count).__enter__)
+        refused(TasksError, "1 GPUs are required for each process", own_gpus(count).__enter__)
         return
     with own_gpus(count):
         assert os.environ.get("CUDA_VISIBLE_DEVICES") == expected

@@ -124,7 +124,7 @@ def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.Monk
         "bartscore": f"BARTScore not computed: {unnamed}",
     }
     monkeypatch.setenv(BARTSCORE, "/no/such/folder")
-    with pytest.raises(TasksError, match=f"^{BARTSCORE}=/no/such/folder: .*is no folder"):
+    with pytest.raises(TasksError, match=f"^{BARTSCORE}=/no/such/folder: .*is neither a folder"):
         BENCHMARK.check([], LoadedData(None, ""))
 
 

@@ -181,7 +181,7 @@ def test_what_the_judge_is_shown(
         assert (doc["modality"], doc["category"]) == ("vision", "sta")
     for text in ("fact=all", "facts=some", "facts=all,facts=all"):
         monkeypatch.setenv(MOVIERECAPSQA, text)
-        with pytest.raises(TasksError, match="expected each once of"):
+        with pytest.raises(TasksError, match="each name at most once"):
             data.options()
     labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")
     with pytest.raises(DataError, match=r"labels\.csv: no question 'abC-1\.9/0'"):

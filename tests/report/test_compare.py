@@ -208,7 +208,7 @@ def test_how_replies_were_read_is_told(tmp_path: Path) -> None:
     reply = f"| <b>{UNREADABLE}</b> |"
     run = made.saved_run(tmp_path / "run", "m", ["maverix_av"], lambda *_: reply, "none", 8)
     told = "maverix_av: 8 of 8 replies were not read (100 %), so the numbers rest on none of 8; "
-    told += f'the commonest: 8 like "{reply}"'
+    told += f'most common forms: 8 like "{reply}"'
     file = tmp_path / "report"
     for form, text in (
         ("text", told),
@@ -313,8 +313,8 @@ def test_runs_on_other_data(runs: list[Path], tmp_path: Path) -> None:
     both = compared_runs.read([runs[0], folder])
     benchmark = registry.of("maverix_av")
     task, count = benchmark.tasks["maverix_av"], len(rows)
-    told = f"maverix_av: {count - 3} items are compared with one, which has {count} and this run "
-    told += f"{count}; 3 have the same id in both runs but another prompt"
+    told = f"maverix_av: {count - 3} items are in both runs and are compared (one has {count}, "
+    told += f"this run {count}); 3 have the same id in both runs but another prompt"
     own = compare.conditions([task], both)["two"]
     assert [one.text for one in own if one.kind is Kind.OTHER_ITEMS] == [told]
     (acc, *_) = compare.headlines(benchmark, [task], both)

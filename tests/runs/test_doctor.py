@@ -128,8 +128,8 @@ def option(*given: str) -> Callable[[Patient], None]:
 BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
     (missing, "maia: data", "1 of 2 MAIA videos cannot be used", "--allow-missing-videos", True),
     (cut_short, "maia: data", ": unreadable: ", "lmms-eval-tasks data status", True),
-    (damaged_at_its_end, "maia: videos", "cannot be decoded", "fetch it again", False),
-    (no_data, "tasks", "there are no data of any benchmark", "data prepare BENCHMARK", False),
+    (damaged_at_its_end, "maia: videos", "cannot be decoded", "download it again", False),
+    (no_data, "tasks", "no data of any benchmark", "data prepare BENCHMARK", False),
     (
         option("--tasks", "maia_ovqa"),
         "tasks",
@@ -138,8 +138,8 @@ BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
         False,
     ),
     (unwritable, "folders", "cannot be written", f"{settings.CACHE}=DIR", False),
-    (full, "maia: clips", "and 0.00 are free", f"more room ({settings.CACHE}=DIR)", False),
-    (no_key, "maia: judge", "the judge gpt-4o needs a key", "export OPENAI_API_KEY=...", True),
+    (full, "maia: clips", "and 0.00 GB are free", f"{settings.CACHE}=DIR on", False),
+    (no_key, "maia: judge", "the judge gpt-4o requires a key", "export OPENAI_API_KEY=...", True),
     (
         option("--judge", NOBODY),
         "maia: judge",
@@ -149,14 +149,14 @@ BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
     ),
     (variable("FRAME", "3"), "settings", "did you mean", "unset LMMS_EVAL_TASKS_FRAME", True),
     (variable("MAX_COST", "abc"), "settings", "_MAX_COST='abc'", "--max-cost DOLLARS, or", True),
-    (option("--frames", "32,video9=3"), "frames", "of these tasks: video9", "another --fr", True),
+    (option("--frames", "32,video9=3"), "frames", "of the run: video9", "correct --fr", True),
     (needs_more, "versions", "no-such-package is not", "pip install 'no-such-package>=2'", False),
-    (needs_more, "versions", "; >=900 is needed", "pip install 'av>=900'", False),
+    (needs_more, "versions", "required: >=900", "pip install 'av>=900'", False),
     (option("--model", "nosuch"), "model", "no model 'nosuch'", "lmms-eval-tasks models", False),
     (
         option("--model", "bagel_umm"),
         "model",
-        "cannot be imported here (",
+        "cannot be imported (",
         "models bagel_umm",
         False,
     ),
@@ -276,8 +276,8 @@ def test_lines_for_people(patient: Patient) -> None:
     "cuda, driver, state, told",
     [
         (True, "", "ok", "H: 1 of 2 GB free"),
-        (False, "", "ok", "none"),
-        (False, "/usr/bin/nvidia-smi", "warning", "sees no GPU"),
+        (False, "", "ok", "no GPU"),
+        (False, "/usr/bin/nvidia-smi", "warning", "finds no GPU"),
     ],
 )
 def test_the_gpu(
@@ -297,10 +297,10 @@ def test_the_gpu(
 @table(
     "name, offline, state, told, mend",
     [
-        ("/no/such", "", "error", "no checkpoint in such a folder", "pretrained=NAME_OR_FOLDER"),
-        ("./such", "", "error", "no checkpoint in such a folder", "pretrained=NAME_OR_FOLDER"),
+        ("/no/such", "", "error", "no checkpoint in this folder", "pretrained=NAME_OR_FOLDER"),
+        ("./such", "", "error", "no checkpoint in this folder", "pretrained=NAME_OR_FOLDER"),
         ("no-such/name", "1", "error", "HF_HUB_OFFLINE is set", "hf download no-such/name"),
-        ("no-such/name", "0", "warning", "will fetch it", "hf download no-such/name"),
+        ("no-such/name", "0", "warning", "will download it", "hf download no-such/name"),
     ],
 )
 def test_the_checkpoint(

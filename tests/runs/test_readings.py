@@ -174,10 +174,10 @@ def answered(
 
 def asked(name: str = "maia", judge: str = LOCAL) -> str:
     command = f"lmms-eval-tasks agreement {name} --judge {judge}"
-    return f"look at it before its number ({command})"
+    return f"check the judge before you use the number ({command})"
 
 
-SAME = "the judge gave one and the same verdict"
+SAME = "the judge gave the same verdict"
 HALF = [1.0, 0.0] * 10
 
 

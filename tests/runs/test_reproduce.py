@@ -217,7 +217,7 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
     assert [line for lines in ran for line in lines] == wanted
     assert script.count("differs from the paper: pictures (not videos)") == 2
     assert "vLLM 0.32 for CPUs cached 94.2%" in script
-    assert "Never measured on a GPU." in script
+    assert "A formula, not measured on a GPU." in script
     for one in own:
         assert (f"# {one.path.stem} for vllm: " in script) == (
             isinstance(recipes.on_vllm(one), str)
@@ -264,7 +264,7 @@ def test_a_command_can_be_pasted() -> None:
 
 def test_an_engine_is_of_a_plan() -> None:
     done = CliRunner().invoke(leaderboard_app, ["maia", "--engine", "vllm"])
-    assert "--engine is for --plan: add it" in str(done.exception)
+    assert "--engine works only with --plan: add" in str(done.exception)
 
 
 @table(

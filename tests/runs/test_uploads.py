@@ -66,7 +66,7 @@ def test_as_many_bytes_as_are_sent(
         sent = [int(one.headers["content-length"]) for one in endpoint.chats]
     assert len(sent) == LIMIT * len(tasks)
     assert sum(one.total or 0 for one in each) == pytest.approx(sum(sent), rel=0.1)
-    by_address = [line for line in said if "sends a video's address in its place" in line]
+    by_address = [line for line in said if "sends the address of a video" in line]
     assert len(by_address) == ("pass_video_url" in arguments)
     assert [line.split(":")[0] for line in said if line not in by_address][:-1] == sorted(
         tasks, key=registry.of_task_name
@@ -120,7 +120,7 @@ def _media(doc: dict[str, Any]) -> dict[str, Path]:
 @table(
     "model, said",
     [
-        ("qwen2_5_vl", "nothing: qwen2_5_vl (chat) runs here"),
+        ("qwen2_5_vl", "nothing: qwen2_5_vl (chat) runs on this machine"),
         (
             "claude",
             "unknown: claude (simple) sends requests to a server, and its code was not examined",

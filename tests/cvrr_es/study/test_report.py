@@ -73,11 +73,11 @@ def test_numbers(full: dict[str, Any]) -> None:
 def test_no_reference() -> None:
     found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
     assert found["reference"] is None
-    assert found["notes"][0].startswith("no kappa: there are no reference ratings yet; make")
+    assert found["notes"][0].startswith("no kappa, because there are no reference ratings: make")
     names = [one["name"] for one in found["panels"]]
     assert names == ["panel: majority", "panel: mean", "panel: Dawid-Skene"]
     assert found["differences"][0]["value"] is None
-    assert "no kappa: there are no reference ratings yet" in html(found)
+    assert "no kappa, because there are no reference ratings" in html(found)
 
 
 def test_one_video_and_few() -> None:
@@ -117,7 +117,7 @@ def test_references() -> None:
     names = [part["name"] for part in found["raters"]]
     assert names == ["J", "K", "GPT-3.5, with reference"]
     assert "debate (reference) made the reference and is not compared with itself" in found["notes"]
-    refused(DataError, "no ratings but the reference's", report, referred(), referred())
+    refused(DataError, "the only ratings are the reference's", report, referred(), referred())
 
 
 # --- the page -------------------------------------------------------------------------------------

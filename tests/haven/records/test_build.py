@@ -136,7 +136,7 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
     twin = desk.folder / "holiday.mov"
     shutil.copyfile(desk.video, twin)
     for options, why in (
-        (["--dry-run"], "name who writes them with --judge"),
+        (["--dry-run"], "name the model that writes them with --judge"),
         (["--judge", "none"], "the texts require one model that takes pictures"),
         (["nowhere.mp4"], "nowhere.mp4"),
         ([*desk.judge, "--max-cost", "1"], "price"),

@@ -150,7 +150,7 @@ TWICE = f"{DOCUMENT}, alignments: a sentence_id occurs twice, or belongs to no s
         (f"{SENTENCES}.1", "[Shot 3] ", f"{DOCUMENT}, sentences, entry 2: expected a text"),
         (f"{ALIGNED}.1.sentence_id", 2, f"{TWICE}2]"),
         (f"{ALIGNED}.1.sentence_id", 0, f"{TWICE}0]"),
-        (f"{ALIGNED}.0.shot_ids", [1, 3], f"{DOCUMENT}, alignments, shot_ids: 3 is no shot"),
+        (f"{ALIGNED}.0.shot_ids", [1, 3], f"{DOCUMENT}, alignments, shot_ids: 3 is not a shot"),
         (f"{ALIGNED}.0.shot_ids", [-1], "shot_ids, entry 1: expected 0 or more"),
         ("@picks", ..., "tvsum.h5, picks: the field is missing"),
         ("@picks.2", math.nan, "tvsum.h5, picks, entry 3: "),

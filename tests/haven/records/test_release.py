@@ -247,7 +247,7 @@ def test_json_and_hdf5_one_after_the_other(tmp_path: Path) -> None:
         assert (
             released.read(root / "haven", HavenOptions()).counts["videos_without_hdf5"] == without
         )
-    with pytest.raises(DataError, match=r"no file of HAVEN \(expected SOURCE_data.json or"):
+    with pytest.raises(DataError, match=r"not a file of HAVEN \(expected SOURCE_data.json or"):
         BENCHMARK.prepare(tmp_path / "gone", root, False)
     (download / "processed" / "tvsum_data.json").write_text('{"video_1":')
     with pytest.raises(DataError, match="not valid JSON"):
