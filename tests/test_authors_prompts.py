@@ -141,7 +141,7 @@ ODD = {"bad.py": "def (", "deep.py": "a" + ".b" * 10_000}
             r"line 5: the placeholder '_prefix\(doc_text\)",
         ),
         ({"at": "START", "names": ["A"]}, r"START has 0 places for \['A'\]"),
-        ({"at": "START", "after": "absent"}, "'absent' does not stand in it"),
+        ({"at": "START", "after": "absent"}, "it does not contain 'absent'"),
         ({"at": "START", "needs": ["candidate"]}, r"lacks \['candidate'\]"),
         ({"of": ["@t.yml:kwargs.x"]}, "t.yml: no text under kwargs.x"),
         ({"at": "START", "in": "bad.py"}, "invalid syntax"),
@@ -161,7 +161,7 @@ def test_where_a_text_stands(source: dict[str, Any], text: str, tmp_path: Path) 
 
 
 def test_nothing_is_written_where_a_part_or_the_repository_is_not_known(tmp_path: Path) -> None:
-    wanted = r"state of it; wanted: compute.*, eval_model\.py of https://github\.com/Caput97/M"
+    wanted = r"state of it; expected: compute.*, eval_model\.py of https://github\.com/Caput97/M"
     with pytest.raises(PromptError, match=wanted):
         authors_prompts.write("maia", tmp_path, tmp_path / "own")
     name = "compute_llm-as-a-judge.py"

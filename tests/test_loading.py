@@ -161,7 +161,7 @@ def test_a_bad_record(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch) -
     assert {doc[case.record] for doc in docs(case)} == known - {bad}
     section = annotated(case.name, case.task)
     assert list(section["left_out"][case.task]) == [bad]
-    (line,) = (line for line in limits_of(section) if f"{records} left out" in line)
+    (line,) = (line for line in limits_of(section) if f"{records} skipped" in line)
     assert line.startswith(f"1 {records} skipped ({bad}), such as {bad}: ")
 
 
@@ -198,7 +198,7 @@ def test_a_video_that_cannot_be_used(
     assert [doc["id"] for doc in docs(case)] == rest
     section = annotated(case.name, *tasks)
     assert {name: {*own} for name, own in section["left_out"].items()} == {case.task: lost}
-    (line,) = (line for line in limits_of(section) if f"{records} left out" in line)
+    (line,) = (line for line in limits_of(section) if f"{records} skipped" in line)
     assert f"{len(lost)} {records} skipped (" in line
     assert line.startswith(f"{case.task}: ") is bool(case.without)
 

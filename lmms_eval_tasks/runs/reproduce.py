@@ -89,7 +89,7 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
         found = [one for one in forms.values() if isinstance(one, RowRecipe)]
     without = [f"# {name} cannot run with {engine}: {why}" for name, why in refused.items()]
     if not found:
-        of_engine = f" for {engine}" if engine else ""
+        of_engine = f" with {engine}" if engine else ""
         where = f"no recipes for {benchmark}{of_engine} in leaderboards/recipes"
         raise TasksError("\n".join([where, *(line.removeprefix("# ") for line in without)]))
     each = list(map(cost, found))

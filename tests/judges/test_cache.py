@@ -242,7 +242,7 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
     spoil(file)
     before = file.read_bytes()
     for attempt in (Cache, lambda path: [*lines(path)]):
-        message = refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE.*off", attempt, file)
+        message = refused(JudgeError, "--judge-cache DIR .* --judge-cache off", attempt, file)
         assert str(file) in message
     assert file.read_bytes() == before
     with closing(Cache(tmp_path / "own.sqlite3")) as cache:

@@ -203,7 +203,7 @@ def test_a_line_comes_while_no_verdict_does(capsys, monkeypatch):
     progress._ticker.join(30)
     (line, *_) = capsys.readouterr().err.splitlines()
     assert "0 of 60 verdicts" in line
-    assert "1 retry, 8 in flight" in line
+    assert "1 retry, 8 running" in line
 
 
 @pytest.mark.parametrize("timeout", [0.3])

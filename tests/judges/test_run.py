@@ -134,7 +134,7 @@ def test_requests_in_flight_take_no_more_descriptors_than_there_are(soft, hard, 
 
 def test_a_budget_in_dollars_needs_a_price():
     with run.use(JudgeSession(JudgeLimits(max_cost=1.0))) as made:
-        with pytest.raises(JudgeError, match="price of m@http://localhost/v1 is unknown"):
+        with pytest.raises(JudgeError, match="price of m@http://localhost/v1, which is unknown"):
             judges.preflight(LOCAL, [RATING])
         verdict = made.judge(LOCAL).verdict(RATING, FIELDS)  # a host without our check
         assert (verdict.status, verdict.score) == ("skipped", None)

@@ -294,7 +294,7 @@ def test_why_there_is_no_reply_is_told(serve, scheme, words):
 
 def test_a_name_that_nobody_knows_is_told():
     why, again, _ = asked("http://no-such-host.invalid/v1", 20)
-    assert "the name no-such-host.invalid cannot be looked up" in why
+    assert "the server's name no-such-host.invalid cannot be resolved" in why
     assert again
 
 
@@ -319,7 +319,7 @@ def test_the_environments_proxy_is_asked_for_an_endpoint_that_is_not_local(
         judge = transport.Transport("http://judge.example/v1/chat/completions", {}, proxies=True)
         if not asked_proxy:
             with pytest.raises(
-                transport.TransportError, match=r"judge\.example cannot be looked up"
+                transport.TransportError, match=r"judge\.example cannot be resolved"
             ):
                 judge.post({}, SECONDS)
             return

@@ -174,7 +174,7 @@ def test_differences_are_from_the_first_run_though_it_lacks_a_task(
     file.write_text(file.read_text("utf-8").replace('"one"', '"fewer"'), encoding="utf-8")
     text = exports.as_markdown(list(exports.rows(compared_runs.read([folder, *runs]))))
     heads = [one.strip() for one in text.splitlines()[0].split("|")]
-    assert [one for one in heads if " less " in one] == ["one less fewer", "two less fewer"]
+    assert [one for one in heads if " minus " in one] == ["one minus fewer", "two minus fewer"]
 
 
 def test_a_run_of_a_part_without_our_section_says_so(runs: list[Path]) -> None:

@@ -156,7 +156,7 @@ BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
     (
         option("--model", "bagel_umm"),
         "model",
-        "cannot be imported (",
+        "to see what it requires: ",
         "models bagel_umm",
         False,
     ),
@@ -203,7 +203,7 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
     assert "max_tokens" in asked.json or "max_completion_tokens" in asked.json
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert "a verdict in" in judge.told
-    assert "reference_agreement as one word; it takes response_format and ignores it" in judge.told
+    assert "reference_agreement as one word; it accepts response_format but ignores it" in judge.told
     assert judge.state == "warning"
     schema = asked.json["response_format"]["json_schema"]["schema"]
     assert schema == {"type": "string", "enum": ["Correct", "Incorrect"]}
@@ -220,7 +220,7 @@ def test_nobody_is_asked_whom_nobody_named(patient: Patient) -> None:
     code, found, _ = patient.examined()
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert (code, judge.state) == (0, "ok")
-    assert "not asked" in judge.told
+    assert "not tested" in judge.told
 
 
 def test_a_reply_that_is_no_verdict(patient: Patient) -> None:
@@ -257,7 +257,7 @@ def test_what_was_allowed_is_a_warning(patient: Patient) -> None:
     patient.options("--allow-missing-videos")
     code, found, _ = patient.examined()
     assert code == 0
-    assert [one.about for one in found if one.state == "warning" and "left out" in one.told] == [
+    assert [one.about for one in found if one.state == "warning" and "skipped, as allowed" in one.told] == [
         "maia: data"
     ]
 

@@ -135,7 +135,7 @@ def test_two_points_apart(ours: int, theirs: int, lines: int) -> None:
     flags = [(int(number < ours), int(number < theirs)) for number in range(100)]
     items = pairs(*((1, pair(0, "B", "B", right=a, right_authors=b)) for a, b in flags))
     assert told(items) == lines * [
-        f"pair_acc is {ours / 100:.3f}, and {theirs / 100:.3f} as the authors' rule reads the same "
+        f"pair_acc is {ours / 100:.3f}, but {theirs / 100:.3f} when the authors' rule reads the same "
         'replies: 3 of 100 items differ, such as video1/causal/x/0050: "B"'
     ]
 
@@ -223,7 +223,7 @@ def test_one_and_the_same_rating_claim_and_judge() -> None:
     ]
     note = readings.judged_alike(task_of("maverix_av_oe"), both)
     assert note
-    assert "(detail 3) to 30 of 30 answers, (context 3) to 30 of 30 answers: look" in note.text
+    assert "(detail 3) to 30 of 30 answers, (context 3) to 30 of 30 answers: check" in note.text
     recap = task_of("movierecapsqa_segment")
     assert not readings.judged_alike(recap, answered(*same, ask="coherence", label=False))
     oevqa = task_of("maia_oevqa")

@@ -48,7 +48,7 @@ def test_the_script_runs_every_recipe(
     script = "\n".join(reproduce.lines(benchmark, slurm=False))
     done = run(script, env=echo)
     assert done.stdout.splitlines() == [f"--config {path}" for path in configs(benchmark)]
-    assert "# Counted by the published numbers" in script
+    assert "# Counts are the published ones" in script
     for name in recipes.missing(benchmark):
         assert f"# no recipe for {name}: " in script
 
@@ -219,12 +219,12 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
     assert "vLLM 0.32 for CPUs cached 94.2%" in script
     assert "A formula, not measured on a GPU." in script
     for one in own:
-        assert (f"# {one.path.stem} for vllm: " in script) == (
+        assert (f"# {one.path.stem} cannot run with vllm: " in script) == (
             isinstance(recipes.on_vllm(one), str)
         )
     without = "\n".join(reproduce.lines("maia", slurm=slurm))
     (total,) = re.findall(r"7 recipes, about ([\d,.]+) hours", without)
-    (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* form (.+)\.$",
+    (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* run with it (.+)\.$",
                               script, re.MULTILINE)[0]  # fmt: skip
     assert sum(float(one.replace(",", "")) for one in (mine, rest)) == pytest.approx(
         float(total.replace(",", "")), abs=0.2
@@ -232,9 +232,9 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
 
 
 def test_no_recipe_by_an_engine() -> None:
-    with pytest.raises(TasksError, match="no recipes of cvrr_es for vllm") as caught:
+    with pytest.raises(TasksError, match="no recipes for cvrr_es with vllm") as caught:
         list(reproduce.lines("cvrr_es", slurm=False, engine="vllm"))
-    assert "no form of llama_vid for vllm: vLLM has no class for it" in str(caught.value)
+    assert "llama_vid cannot run with vllm: vLLM has no class for it" in str(caught.value)
 
 
 def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,8 +135,8 @@ def test_classes_that_are_not_counted(model: str, said: str, on_sample: None) ->
     "task, arguments, said",
     [
         # The doc of a clip names the movie's file once it was looked at.
-        ("movierecapsqa_segment", "", r": 24 requests of [\d.]+ kB \(by 5 of them, of "),
-        ("maia_vsv", ",max_frames_num=-1", r"maia_vsv: not known \("),
+        ("movierecapsqa_segment", "", r": 24 requests of [\d.]+ kB \(estimated from 5 requests, of "),
+        ("maia_vsv", ",max_frames_num=-1", r"maia_vsv: unknown \("),
     ],
 )
 def test_what_can_be_counted_is(on_sample: None, task: str, arguments: str, said: str) -> None:
@@ -160,7 +160,7 @@ def test_without_videos_nothing_is_known(
     vsv, unimodal, total = uploads.of_run(run, ["maia_vsv", "maia_unimodal"], 100)
     assert vsv.startswith("maia_vsv: unknown (")
     assert "100 requests of" in unimodal
-    assert " in all, but for 1 tasks whose size is unknown; " in total
+    assert " in all, without 1 tasks whose size is unknown; " in total
 
 
 def test_real_clips_are_about_as_the_constants_say(
@@ -186,7 +186,7 @@ def test_estimate_says_it(on_sample: None, monkeypatch: pytest.MonkeyPatch) -> N
     lines = [line for line in done.output.splitlines() if line.startswith("uploads: ")]
     assert [line.split(": ")[1] for line in lines[:2]] == ["maia_vsv", "maia_vsv_1frame"]
     assert ": 5 requests of " in lines[0]
-    assert "(by 5 of them" in lines[0]
+    assert "(estimated from 5 requests" in lines[0]
     assert lines[0].endswith(", as JPEG of quality 85)")
     assert lines[-1].endswith(" in all")
     assert "uploads: " not in CliRunner().invoke(cli.app, call).output

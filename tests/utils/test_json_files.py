@@ -139,7 +139,7 @@ def test_small_files_that_unpack_to_gigabytes(tmp_path: Path) -> None:
     assert max(rows.stat().st_size, arrays.stat().st_size) < 2**20
     refused(
         DataError,
-        "bytes when it is unpacked; more than 1,073,741,824",
+        "bytes when unpacked; more than 1,073,741,824",
         released_files.read_table,
         rows,
     )
@@ -181,7 +181,7 @@ def test_devices(device: str, tmp_path: Path) -> None:
         ("9" * 5000, "Exceeds the limit .4300.* .*5000 digits$"),
         ('"a\0b"', "Invalid control character"),
         ("\0" * 9, "Expecting value"),
-        ('[{"answer": "A", "id": 1, "answer": "B"}]', "the key 'answer' stands twice in one obj"),
+        ('[{"answer": "A", "id": 1, "answer": "B"}]', "the key 'answer' occurs twice in one obj"),
     ],
 )
 def test_no_json(text: str, says: str) -> None:

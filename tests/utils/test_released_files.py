@@ -125,12 +125,12 @@ def saved(*samples: Any) -> list[dict[str, Any]]:
 @table(
     "second, says",
     [
-        ({"other": {}}, "no `failed` item of this suite"),
+        ({"other": {}}, "no `failed` item of lmms-eval-tasks"),
         ({"failed": 0.5}, "no `failed` item"),
         ({"failed": {"id": "c"}}, "no `failed` item"),
-        ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; take its"),
+        ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; delete its"),
         ({"failed": {"id": "a", "reply": "", "status": "ok"}}, "a occurs twice"),
-        ({"failed": OK | {"right": "1"}}, "the item has no number `right`; take its"),
+        ({"failed": OK | {"right": "1"}}, "the item has no number `right`; delete its"),
         ({"failed": OK | {"verdicts": []}}, "the item has no object `verdicts`"),
         ({"failed": OK | {"video": None}}, "the item has no text `video`"),
     ],
