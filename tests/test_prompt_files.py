@@ -36,7 +36,15 @@ def test_the_users_file_comes_before_the_packaged_one(tmp_path):
     assert set(more.text) == {"system", "user"}
     absent = r"maia/prompts/absent\.yml: no such"
     refused(PromptError, absent, prompts.load, "maia", "absent", PARTS)
-    refused(PromptError, "no such folder of prompts", prompts.load, "maia", "judge", PARTS, tmp_path / "absent")
+    refused(
+        PromptError,
+        "no such folder of prompts",
+        prompts.load,
+        "maia",
+        "judge",
+        PARTS,
+        tmp_path / "absent",
+    )
 
 
 @table(

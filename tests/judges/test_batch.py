@@ -233,7 +233,7 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     assert saved.judge(*spec, "--batch", batch).exit_code == 0
     for arguments, words in (
         ([*spec, "--batch-results", batch], "line 1: not a result of a batch"),
-        ([*spec, "--batch", "a", "--batch-results", "b"], "not both"),
+        ([*spec, "--batch", "a", "--batch-results", "b"], "use one of the two"),
         ([*spec, "--batch", nowhere], "no/such/folder/x: the batch cannot be written"),
         ([*spec, "--output", nowhere], "no/such/folder/x"),
         (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),

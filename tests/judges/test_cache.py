@@ -249,7 +249,7 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
         assert str(file) in refused(JudgeError, "cannot be used", cache.load, file)
     refused(JudgeError, "unable to open", lambda path: [*lines(path)], tmp_path / "none")
     assert not (tmp_path / "none").exists()  # reading makes none
-    refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, file / "a.sqlite3")
+    refused(JudgeError, "--judge-cache DIR", Cache, file / "a.sqlite3")
 
 
 def test_full_disk_loses_no_verdict(cache, capsys):

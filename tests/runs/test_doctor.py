@@ -203,7 +203,9 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
     assert "max_tokens" in asked.json or "max_completion_tokens" in asked.json
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert "a verdict in" in judge.told
-    assert "reference_agreement as one word; it accepts response_format but ignores it" in judge.told
+    assert (
+        "reference_agreement as one word; it accepts response_format but ignores it" in judge.told
+    )
     assert judge.state == "warning"
     schema = asked.json["response_format"]["json_schema"]["schema"]
     assert schema == {"type": "string", "enum": ["Correct", "Incorrect"]}
@@ -257,9 +259,9 @@ def test_what_was_allowed_is_a_warning(patient: Patient) -> None:
     patient.options("--allow-missing-videos")
     code, found, _ = patient.examined()
     assert code == 0
-    assert [one.about for one in found if one.state == "warning" and "skipped, as allowed" in one.told] == [
-        "maia: data"
-    ]
+    assert [
+        one.about for one in found if one.state == "warning" and "skipped, as allowed" in one.told
+    ] == ["maia: data"]
 
 
 def test_lines_for_people(patient: Patient) -> None:

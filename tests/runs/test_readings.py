@@ -135,8 +135,8 @@ def test_two_points_apart(ours: int, theirs: int, lines: int) -> None:
     flags = [(int(number < ours), int(number < theirs)) for number in range(100)]
     items = pairs(*((1, pair(0, "B", "B", right=a, right_authors=b)) for a, b in flags))
     assert told(items) == lines * [
-        f"pair_acc is {ours / 100:.3f}, but {theirs / 100:.3f} when the authors' rule reads the same "
-        'replies: 3 of 100 items differ, such as video1/causal/x/0050: "B"'
+        f"pair_acc is {ours / 100:.3f}, but {theirs / 100:.3f} when the authors' rule reads the "
+        'same replies: 3 of 100 items differ, such as video1/causal/x/0050: "B"'
     ]
 
 

@@ -135,7 +135,7 @@ def test_classes_that_are_not_counted(model: str, said: str, on_sample: None) ->
     "task, arguments, said",
     [
         # The doc of a clip names the movie's file once it was looked at.
-        ("movierecapsqa_segment", "", r": 24 requests of [\d.]+ kB \(estimated from 5 requests, of "),
+        ("movierecapsqa_segment", "", r": 24 requests of [\d.]+ kB \(estimated from 5 requests, "),
         ("maia_vsv", ",max_frames_num=-1", r"maia_vsv: unknown \("),
     ],
 )

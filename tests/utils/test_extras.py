@@ -111,7 +111,9 @@ def test_a_run_is_stopped_before_its_model(
 def test_haven_says_what_its_files_need(
     plain: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    refused(TasksError, r"a\.h5, .* requires h5py", record.read_arrays, tmp_path / "a.h5", ["video_1"])
+    refused(
+        TasksError, r"a\.h5, .* requires h5py", record.read_arrays, tmp_path / "a.h5", ["video_1"]
+    )
     monkeypatch.setenv(settings.DATA, "sample")
     refused(TasksError, "sample requires h5py", prepare.check, ["haven_temporal_text"])
 
