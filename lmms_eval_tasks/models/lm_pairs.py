@@ -100,7 +100,9 @@ class LmPairs(HostModel):
         for part in filter(None, re.split(r",(?=\s*[A-Za-z_]\w*=)", arg_string)):
             name, _, value = part.partition("=")
             if name.strip() not in _OPTIONS:
-                raise TasksError(f"lm_pairs: unknown argument {name!r}: {', '.join(_OPTIONS)}")
+                raise TasksError(
+                    f"lm_pairs: unknown argument {name!r}; known: {', '.join(_OPTIONS)}"
+                )
             given[name.strip()] = value.strip()
         return cls(**given)
 

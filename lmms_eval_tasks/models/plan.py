@@ -165,7 +165,7 @@ def _frames(
         lines.append(f"{who} takes {media.rate}: not all {most} frames of short videos{mend}")
     shown = ", ".join(f"{name}={value}" for name, value in made.items())
     set_ = (
-        [f"{model.name}: {shown} set for {tasks}; to change it, pass {argument}=N in --model_args"]
+        [f"{model.name}: {shown} set for {tasks}; to change it, pass your value in --model_args"]
         if made
         else []
     )

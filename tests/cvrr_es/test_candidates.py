@@ -86,7 +86,7 @@ def test_what_does_not_fit(tmp_path: Path, asks: Release, monkeypatch: pytest.Mo
                 "answers whose `A` is not a text: 1, first 'B?'",
                 f"{LACKS}: 3, first {PART}/001 (A?)",
             ],
-            "model: not one answer fits",
+            "model: no answer fits",
         ),
         (
             [("A?", "1"), ("X?", "2"), ("Z?", "3"), ("X?", "4")],

@@ -216,5 +216,5 @@ class TestResults:
             "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
             "dimension; theta=0.99,cross_fit=no); there the final judge rates alone",
             "cvrr_judge_mixture: no first rating by Mine! itself, which the published mixture may "
-            "be shown too: name its cvrr_judge run with --cvrr-ratings",
+            "also see: name its cvrr_judge run with --cvrr-ratings",
         ]

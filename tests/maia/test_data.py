@@ -325,8 +325,8 @@ def test_a_video_damaged_in_its_middle(
     "frames, options, told",
     [
         ("32", "", []),
-        ("4,video2=2", "", ["FRAMES=4,video2=2: not the default"]),
-        ("", "media=images", ["MAIA=media=images: not the default"]),
+        ("4,video2=2", "", ["--frames 4,video2=2: not the default"]),
+        ("", "media=images", ["--maia media=images: not the default"]),
     ],
 )
 def test_other_frames_than_the_papers_are_told(

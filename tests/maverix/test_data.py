@@ -120,7 +120,7 @@ def test_videos_without_sound(user: Path, monkeypatch: pytest.MonkeyPatch) -> No
     found = BENCHMARK.load(["maverix_a", "maverix_s"])
     assert [len(data.docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
     write(user, [entry(2, video="mute")])
-    assert "maverix_a: none of 1 MAVERIX items can be asked" in stopped("maverix_a")
+    assert "maverix_a: none of 1 MAVERIX items can be run" in stopped("maverix_a")
 
 
 # --- docs ---------------------------------------------------------------------------------------
@@ -214,4 +214,4 @@ def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
     assert (status.videos, [*status.bad]) == (1, ["clip (full)"])
     assert "full videos: of 2 items, 0 can be used. Put them there" in notes
     assert any(note.startswith("1 questions whose first open wording") for note in notes)
-    refused(DataError, "hides data.jsonl", _beside_ours, given, root)
+    refused(DataError, "takes precedence over data.jsonl", _beside_ours, given, root)

@@ -132,7 +132,7 @@ def test_lines_that_do_not_fit(tmp_path: Path) -> None:
         assert says in released(tmp_path, *rows, *lines(2)).problems["0001_1"]
     for more, says in (
         ({"question_id": "1-1"}, "line 2: question_id '1-1': expected NNNN_q-k"),
-        ({}, "line 2: question_id '0001_1-1': is another line's too"),
+        ({}, "line 2: question_id '0001_1-1': occurs in another line too"),
     ):
         refused(DataError, says, released, tmp_path, row, {**row, **more})
 

@@ -157,7 +157,7 @@ def test_a_task_before_all_tasks(tmp_path: Path) -> None:
         ([{"id": "a", "reply": "b", "tasks": "c"}], "line 1: tasks: no such field"),
         (
             [{"id": "a", "reply": "b"}, "", {"id": "a", "reply": "c"}],
-            "line 3: an earlier line has another reply to a stands before",
+            "line 3: an earlier line has another reply to a",
         ),
     ],
 )

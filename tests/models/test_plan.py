@@ -24,21 +24,35 @@ TEXT = MediaNeeds("maia_unimodal")
 @table(
     "name, interface, arguments, needs, set_, told",
     [
-        ("openai", "chat", {}, [VIDEO], {"max_frames_num": 32}, "set for maia_vsv; say another"),
+        ("openai", "chat", {}, [VIDEO], {"max_frames_num": 32}, "set for maia_vsv; to change"),
         ("async_openai", "chat", {}, [VIDEO], {"nframes": 32}, "set for maia_vsv"),
         ("openai", "chat", {"max_frames_num": 8}, [VIDEO], {}, "and the videos of maia_vsv have"),
         ("openai", "chat", {"max_frames_num": "32"}, [VIDEO], {}, ""),
         ("openai", "simple", {}, [SHORT], {"max_frames_num": 32}, ""),  # gives what there is
         ("openai", "chat", {}, [SEGMENT, PICTURE, TEXT], {}, ""),  # the model's own affair
         ("qwen2_5_vl", "chat", {}, [VIDEO, PICTURE, PICTURES], {}, ""),
-        ("qwen3_omni", "chat", {}, [VIDEO], {}, "no argument changes it; the videos of maia_vsv"),
-        ("qwen3_5", "chat", {}, [VIDEO, PICTURE], {"fps": 100}, "fps=100 set for maia_vsv; say"),
+        ("qwen3_omni", "chat", {}, [VIDEO], {}, "no argument changes that; the videos of maia_vsv"),
+        (
+            "qwen3_5",
+            "chat",
+            {},
+            [VIDEO, PICTURE],
+            {"fps": 100},
+            "fps=100 set for maia_vsv; to change",
+        ),
         ("qwen3_5", "chat", {"fps": 1}, [VIDEO], {}, ""),  # the user's own
         ("qwen3_5", "chat", {}, [VIDEO, SEGMENT], {}, "run maia_vsv separately"),
         ("qwen2_5_vl", "simple", {}, [VIDEO], {}, "not all 32 frames of short videos"),
         ("llava_vid", "simple", {}, [VIDEO], {"max_frames_num": 32, "force_sample": True}, ""),
         ("gemini", "chat", {}, [VIDEO], {}, ""),  # the whole file is sent
-        ("qwen2_5_omni", "chat", {}, [VIDEO], {}, "does not work as it is: every reply is empty"),
+        (
+            "qwen2_5_omni",
+            "chat",
+            {},
+            [VIDEO],
+            {},
+            "does not work as installed: every reply is empty",
+        ),
         ("whisper", "simple", {}, [VIDEO], {}, "takes no videos or pictures"),
         ("whisper", "simple", {}, [TEXT], {}, ""),
         (
@@ -47,7 +61,7 @@ TEXT = MediaNeeds("maia_unimodal")
             {},
             [VIDEO, PICTURE],
             {},
-            "maia_vsv hand over 32 pictures of each video",
+            "maia_vsv pass 32 pictures of each video",
         ),
         ("tasks_coin", "chat", {}, [VIDEO], {}, ""),
         ("tasks_vllm", "chat", {}, [VIDEO], {}, ""),
@@ -69,7 +83,7 @@ def test_what_is_set_and_said(
     "name, interface, arguments, needs, said",
     [
         ("llava_vid", "simple", {}, [VIDEO, PICTURES], "no pictures in a request, but haven_v2t"),
-        ("minicpm_v", "simple", {}, [VIDEO], "takes no videos, but maia_vsv hand over: leave"),
+        ("minicpm_v", "simple", {}, [VIDEO], "takes no videos, but maia_vsv have videos: leave"),
         ("videollama3", "simple", {}, [PICTURES], "takes only one picture in a request, but hav"),
     ],
 )
@@ -84,7 +98,7 @@ def test_what_cannot_be_run(
 def test_checkpoints_that_a_class_gives_no_videos(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"a": "llava_next", "b": "llava_onevision", "c": ""}  # of c nothing can be read
     monkeypatch.setattr(plan, "checkpoint_type", lambda model: kinds[model.arguments["n"]])
-    with pytest.raises(TasksError, match="no videos to checkpoints of the type llava_next, and ma"):
+    with pytest.raises(TasksError, match="no videos to checkpoints of the type llava_next, but ma"):
         plan.of(RunModel("llava_hf", "chat", {"n": "a"}), [PICTURE, VIDEO])
     for name in "bc":
         plan.of(RunModel("llava_hf", "chat", {"n": name}), [VIDEO])

@@ -346,7 +346,7 @@ def test_pixels_go_to_the_processor(
         ({"max_pixels": "602k"}, "max_pixels=602k: expected a whole number"),
         ({"tensor_parallel_size": "auto"}, "tensor_parallel_size=auto: expected"),
         ({"max_num_frames": "all"}, "max_num_frames=all: expected"),
-        ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: no JSON"),
+        ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: not JSON"),
         ({"pretrained": "Org/NoSuch-7B"}, "Org/NoSuch-7B: no processor or tokenizer"),
         ({"pretrained": "no template"}, "has no chat template"),
     ],
@@ -545,7 +545,7 @@ def test_equal_pixels_make_equal_prompts(
     line, third = run("tasks_vllm", "")  # the processor's own default
     assert line.startswith("4 of 32 frames (270 visual tokens), ")
     found = arrivals.differing_prompts("maia_vsv", second, third)
-    assert "the two saw pictures of other sizes" in found
+    assert "the models saw pictures of different sizes" in found
 
 
 # --- through the host, on the sample --------------------------------------------------------------

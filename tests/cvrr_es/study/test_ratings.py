@@ -58,7 +58,10 @@ def test_saved_samples_of_judges(tmp_path: Path) -> None:
         good, bad = read([folder])
         assert (good.rating, good.reason, good.judge, good.candidate) == (4.0, "so", "model", "ada")
         assert (bad.rating, bad.status, bad.empty) == (None, "unparsed", True)
-    for name, told in (("cvrr_judge", "line 2: no `failed` item of this suite"), ("maia_oe", "no")):
+    for name, told in (
+        ("cvrr_judge", "line 2: no `failed` item of lmms-eval-tasks"),
+        ("maia_oe", "no"),
+    ):
         file = tmp_path / f"x_samples_{name}.jsonl"
         refused(DataError, told, read, [lines(file, {"failed": items[0]}, {"failed": {}})])
 
@@ -69,7 +72,7 @@ def test_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"colour": "red"}, "colour: no such name"),
         ({"judge": ...}, "judge: the field is missing"),
         ({"video": ...}, "video: the field is missing"),
-        ({"video": "1.mp4"}, "video: '1.mp4' is none of partial_actions"),
+        ({"video": "1.mp4"}, "video: '1.mp4' does not belong to partial_actions"),
         ({"rating": ...}, "rating: the field is missing"),
         ({"rating": "4"}, "rating: Input should be a valid number, found '4'"),
         ({"rating": True}, "rating: Input should be a valid number, found True"),
@@ -114,7 +117,7 @@ def test_bad_files(tmp_path: Path) -> None:
     refused(DataError, "nowhere: no such file or folder", read, [tmp_path / "nowhere"])
     refused(DataError, r"no ratings \(\*\.jsonl", read, [tmp_path])
     file = lines(tmp_path / "r.jsonl", [1])
-    refused(DataError, r"no ratings that can be used; .*line 1: ", read, [file])
+    refused(DataError, r"no usable ratings; .*line 1: ", read, [file])
 
 
 def test_odd_judges_are_no_errors() -> None:
