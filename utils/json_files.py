@@ -49,7 +49,7 @@ _STRANGE = (
         rb"PK\x03\x04|\x1f\x8b\x08|\x28\xb5\x2f\xfd|BZh[1-9]1AY|\xfd7zXZ",
         "compressed: unpack it first",
     ),
-    (rb"\x00{64}", "begins with zeros: download or copy it again"),
+    (rb"\x00{64}", "full of zeros at its beginning: download or copy it again"),
 )
 
 

@@ -84,7 +84,7 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
     prepare.check(["haven_v2v"])
     assert limits_of(annotated("haven", "haven_v2v")) == [
         f"1 videos skipped (summe/video_1), such as summe/video_1: {why}",
-        f"made with {HAVEN}=frames_per_shot=3,max_images=20: not the default",
+        "made with --haven frames_per_shot=3,max_images=20: not the default",
     ]
     monkeypatch.setenv(HAVEN, "max_images=11,frames_per_shot=3")
     said = stopped("haven_v2t", "haven_temporal", "haven_v2t_text")

@@ -42,4 +42,4 @@ def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_line_says_what_is_wrong(text: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HAVEN, text)
     said = refused(TasksError, says, options.current)
-    assert said.startswith(f"LMMS_EVAL_TASKS_HAVEN={text!r}: ")
+    assert said.startswith(f"--haven {text!r}: ")

@@ -92,7 +92,7 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "7 of 8 MovieRecapsQA videos cannot be used" in stopped("movierecapsqa_segment")
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     assert len(docs("movierecapsqa_segment")) == 10
-    assert "none of 8 MovieRecapsQA segments can be asked" in stopped("movierecapsqa_movie")
+    assert "none of 8 MovieRecapsQA segments can be run" in stopped("movierecapsqa_movie")
 
 
 # --- only what a task shows has to be there ------------------------------------------------------

@@ -118,7 +118,7 @@ def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.Monk
     for name in ("bertscore", "bertscore_var", "bartscore", "bartscore_var"):
         assert METRICS[name].compute(answers("55")) is None
     no_encoder = "encoder 'roberta-large' is neither a folder nor in the local Hugging Face cache"
-    unnamed = "no model was named with --bartscore (LMMS_EVAL_TASKS_BARTSCORE)"
+    unnamed = "no model was named with --bartscore"
     assert provenance.notes("movierecapsqa") == {
         "bertscore": f"BERTScore not computed: {no_encoder}",
         "bartscore": f"BARTScore not computed: {unnamed}",

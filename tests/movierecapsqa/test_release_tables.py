@@ -110,7 +110,7 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     nowhere = {**rows[0], "segment_id": 9, "aligned_fact_ids": []}
     cases: list[tuple[dict[str, Any], str]] = [
         ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
-        ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
+        ({"recaps": TABLES["recaps"][:1]}, "'xyz' is not in"),
         ({"questions": [nowhere]}, "abC-1.9 is not a segment"),
         ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
     ]
@@ -136,7 +136,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
         *("abC-1.srt", "abC-1.mp4"),
     }
     seen = BENCHMARK.status(root)
-    assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
+    assert "to download: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
     assert (seen.videos, "xyz" in seen.bad) == (1, True)
     name = "movierecapsqa_segment_dialogue"
     with pytest.raises(

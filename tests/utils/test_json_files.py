@@ -70,7 +70,7 @@ def folder(file: Path) -> None:
 PLACED = {
     lfs: "a pointer of Git LFS, not the file itself: run `git lfs pull`",
     page: "a web page, not the file itself: download the raw file",
-    zeros: "begins with zeros: download or copy it again",
+    zeros: "full of zeros at its beginning: download or copy it again",
     huge: "bytes",
     os.mkfifo: "a pipe or a device, not a file",
     folder: "a folder, not a file",

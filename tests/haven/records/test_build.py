@@ -50,7 +50,7 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
         done = CliRunner().invoke(app, command, env=desk.env)
         assert done.exit_code == code
     assert page.read_text(encoding="utf-8").count("data:image/jpeg") == 30
-    told = "has no video own/video_9; it has own/video_1"
+    told = "no usable video own/video_9; it has own/video_1"
     assert isinstance(done.exception, DataError)
     assert told in str(done.exception)
 
