@@ -491,7 +491,7 @@ APART = "t: the prompts of the two runs differ in length: a median of 4,568 agai
             lengths(4568, 2360, 2361),
             [*lengths(2360, 2360, 2360), item(id="9", frames=32, prompt_tokens=9)],
             "t: the prompts of the two runs differ in length in 1 of 3 "
-            "requests: a median of 4,568 against 2,360 tokens; the two "
+            "requests: a median of 4,568 against 2,360 tokens; the models "
             f"probably {SIZES}",
         ),
     ],

@@ -56,7 +56,7 @@ def test_what_is_said(launch: Launch, without_video: str, tmp_path: Path) -> Non
     }
     told = [
         ["DataError: no MAIA data at /none/maia", "lmms-eval-tasks data prepare maia --from"],
-        ["JudgeError: ", "OPENAI_API_KEY", "MODEL@BASE_URL", "=none"],
+        ["JudgeError: ", "OPENAI_API_KEY", "MODEL@BASE_URL", "--judge none"],
         ["PromptError: ", "it.yml", "{B}"],
         ["DataError: ", "video2: missing"],
     ]

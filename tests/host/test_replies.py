@@ -166,7 +166,7 @@ def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
     monkeypatch.setattr(finish, "score_together", lambda *_: stopped(100))
     with pytest.raises(KeyboardInterrupt):
         play(letters)
-    assert f"{DOCS} replies are kept" in capsys.readouterr().err
+    assert f"{DOCS} replies are saved" in capsys.readouterr().err
 
 
 def test_nothing_works(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,10 @@ def test_a_task_of_the_host_bears_a_name_of_ours(
     assert run.code == 0, run.stderr[-3000:]
     (said,) = (one for one in lines(run) if "maia_vsv: " in one)
     if ours:
-        expected = f"ours run, since include_path names our folder, and not the files in {built_in}"
+        expected = (
+            "the tasks of lmms-eval-tasks run, since --include_path names their folder; "
+            f"not used: the files in {built_in}"
+        )
         assert "exact_match" not in run.stdout
     else:
         expected = (
