@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+WRONG = 2  # exit code of a command some of whose runs could not be made
+
 
 class TasksError(Exception):
     """Base of all errors whose message is written for the user."""
@@ -36,6 +38,12 @@ class PromptError(TasksError):
 def about_file(error: OSError) -> str:
     """Python's own error about a file of the user's, in one line; "" for another one."""
     return f"{error.filename}: {error.strerror}" if error.filename is not None else ""
+
+
+def not_importable(error: ImportError) -> TasksError:
+    """The error that a module which runs of our tasks need cannot be imported."""
+    mend = "pip install --upgrade lmms-eval-tasks"
+    return TasksError(f"tasks of lmms-eval-tasks cannot run here: {error}; {mend}")
 
 
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:

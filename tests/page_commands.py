@@ -31,7 +31,7 @@ from markdown_it.token import Token
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands import cli
-from lmms_eval_tasks.host import script
+from lmms_eval_tasks.host import arguments
 from tests.conftest import BIN, OFFLINE, REPOSITORY
 from tests.models.test_classes_host import parameters, registered
 
@@ -202,7 +202,7 @@ def host_options(words: list[str]) -> argparse.Namespace:
     from lmms_eval import __main__ as host
 
     with settings.said({}):
-        rest = script._take_own_options(words)
+        rest = arguments.take_own_options(words)
         for variable in settings.TABLE:
             if settings.TABLE[variable].form is not settings.paths:  # of files that are not here
                 settings.value(variable)

@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import script as host_script
+from lmms_eval_tasks.host import arguments
 from lmms_eval_tasks.maia.settings import STILL_CLIP
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES
 from lmms_eval_tasks.runs import prepare
@@ -125,7 +125,7 @@ def test_options_stand_above_variables(
     given = ["--model", "m", "--bartscore", "some/bart", "--max-calls=7", "--help"]
     before = dict(os.environ)
     with settings.said({}):  # so that what the script sets is undone
-        assert host_script._take_own_options(given) == ["--model", "m", "--help"]
+        assert arguments.take_own_options(given) == ["--model", "m", "--help"]
         assert settings.value(BARTSCORE) == "some/bart"
         assert settings.judge_limits().max_calls == 7
     assert settings.value(BARTSCORE) is None
@@ -159,9 +159,9 @@ def test_runs_of_a_list_whose_settings_would_be_the_last_ones(
     file, found = tmp_path / "list.yaml", ""
     file.write_text(text)
     try:
-        host_script._check_list(["--config", str(file), "--model", "m"])
+        arguments.check_configurations(["--config", str(file), "--model", "m"])
     except SystemExit as end:
         found = str(end)
     assert bool(found) is said
-    assert not said or (f"{file}: its runs set " in found and "one file for each run" in found)
-    host_script._check_list(["--config", str(tmp_path / "none")])
+    assert not said or (f"{file}: its runs set " in found and "a file for each" in found)
+    arguments.check_configurations(["--config", str(tmp_path / "none")])

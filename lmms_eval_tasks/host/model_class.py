@@ -16,6 +16,7 @@ from pathlib import Path
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import arguments as command_arguments
 from lmms_eval_tasks.host import positions
 from lmms_eval_tasks.models import capability_pages, model_capabilities
 from lmms_eval_tasks.models.host_types import Arguments
@@ -59,9 +60,8 @@ def interface_of(model: str, force_simple: bool = False) -> context.Interface:
     try:
         resolved = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple)
     except ValueError:
-        raise TasksError(
-            f"lmms-eval has no model {model!r}: `lmms-eval models` lists all"
-        ) from None
+        known = MODEL_REGISTRY_V2.list_model_names()
+        raise TasksError(command_arguments.no_model(model, known)) from None
     return "chat" if resolved.model_type == "chat" else "simple"
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.models.host_types import Arguments, Function
 
 _MARK = "_lmms_eval_tasks"
-WRONG = 2  # exit code of a command some of whose runs could not be made
 
 Act = Callable[[ModuleType], None]
 Failed = Callable[[str, Exception], None]
@@ -222,10 +221,9 @@ def _evaluation() -> ModuleType:
     try:
         from lmms_eval_tasks.host import evaluation
     except ImportError as error:
-        from lmms_eval_tasks.errors import TasksError
+        from lmms_eval_tasks.errors import not_importable
 
-        mend = "pip install --upgrade lmms-eval-tasks"
-        raise TasksError(f"tasks of lmms-eval-tasks cannot run here: {error}; {mend}") from error
+        raise not_importable(error) from error
     return evaluation
 
 
@@ -238,8 +236,7 @@ def commanded(module: ModuleType) -> Function:
     if getattr(evaluate_all, _MARK, False):
         return evaluate_all
 
-    @functools.wraps(evaluate_all)
-    def cli_evaluate(*args: object, **kwargs: object) -> object:
+    def each(*args: object, **kwargs: object) -> object:
         wrong: list[str] = []
         evaluate = getattr(module, "cli_evaluate_single", None)
         if evaluate is None:  # told by needs.py
@@ -250,11 +247,29 @@ def commanded(module: ModuleType) -> Function:
         finally:
             module.cli_evaluate_single = evaluate  # type: ignore[attr-defined]
         if wrong:
-            raise SystemExit(WRONG)
+            raise SystemExit(_wrong())
         return made
+
+    @functools.wraps(evaluate_all)
+    def cli_evaluate(*args: object, **kwargs: object) -> object:
+        script = None if args or kwargs else _script(sys.argv[1:])
+        return script.take_over(module, each) if script else each(*args, **kwargs)
 
     setattr(cli_evaluate, _MARK, True)
     return cli_evaluate
+
+
+def _script(arguments: list[str]) -> ModuleType | None:
+    """script.py, if a command may be of ours: it names a task of ours, or a file that may do so."""
+    with contextlib.suppress(Exception):  # of another task; or ours cannot run, which is said then
+        from lmms_eval_tasks.host import discovery
+
+        tasks = [one for given in arguments for one in given.removeprefix("--tasks=").split(",")]
+        if "--config" in arguments or discovery.our_tasks(tasks):
+            from lmms_eval_tasks.host import script
+
+            return script
+    return None
 
 
 def _told(evaluate: Function, wrong: list[str]) -> Function:
@@ -269,11 +284,17 @@ def _told(evaluate: Function, wrong: list[str]) -> Function:
                 raise
             _say(str(error))
             if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not getattr(error, "of_all", False):
-                raise SystemExit(WRONG) from None  # the other processes are in the midst of it
+                raise SystemExit(_wrong()) from None  # the other processes are in the midst of it
             wrong.append(str(error))
             return None, None  # as on a rank that has no results
 
     return cli_evaluate_single
+
+
+def _wrong() -> int:
+    from lmms_eval_tasks.errors import WRONG
+
+    return WRONG
 
 
 def _is_ours(error: Exception) -> bool:

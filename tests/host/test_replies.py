@@ -303,7 +303,7 @@ def test_where_nothing_can_be_saved(
         known.info("OSError(28, 'No space left on device')")
 
     module.cli_evaluate_single = evaluate  # type: ignore[attr-defined]
-    script._watch(outcome, module)
+    script.watch(outcome, module)
     tasks = ",".join(["maia_vsv"] * 99)  # longer than a name of a file can be
     given = SimpleNamespace(tasks=tasks, output_path=str(tmp_path))
     assert module.cli_evaluate_single(given) == (None, None)
