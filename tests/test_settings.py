@@ -163,5 +163,5 @@ def test_runs_of_a_list_whose_settings_would_be_the_last_ones(
     except SystemExit as end:
         found = str(end)
     assert bool(found) is said
-    assert not said or (f"{file}: its runs set " in found and "a file for each" in found)
+    assert not said or (f"{file}: its runs set " in found and "one file for each run" in found)
     arguments.check_configurations(["--config", str(tmp_path / "none")])
