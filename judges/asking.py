@@ -165,8 +165,8 @@ def usable(config: Callable[[], JudgeConfig]) -> Judge:
 @lru_cache(maxsize=8)
 def _say_once(problem: str) -> None:
     notify(
-        f"answers are not judged now: {problem} "
-        "Judge the saved samples later with lmms-eval-tasks judge LOGS --judge SPEC"
+        f"answers are not judged in this run: {problem} To judge the saved "
+        "samples later: lmms-eval-tasks judge LOGS --judge SPEC"
     )
 
 

@@ -267,8 +267,8 @@ class Cache:
         self._file, self._places = new, list(map(_place, _files(self.path)))
         self._asked = -1  # removed too; threads that hold a lock in it release it there
         notify.notify(
-            f"{self.path} was removed or replaced while it was in use: written again, with "
-            f"{count:,} replies; none is paid for again"
+            f"{self.path} was removed or replaced while the run used it; it is "
+            f"written again with {count:,} replies, so none is paid for twice"
         )
 
     def _close(self) -> None:
@@ -293,7 +293,9 @@ class Cache:
         with self._lock:
             first, self._warned = not self._warned, True
         if first:
-            notify.notify(f"{error} (said once; the run goes on, replies may be paid for again)")
+            notify.notify(
+                f"{error} (printed once; the run goes on, but replies may be paid for again)"
+            )
 
 
 # Errors of a damaged row or file.
@@ -331,8 +333,10 @@ def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> 
         yield
     except (sqlite3.Error, OSError, *_UNREADABLE) as error:
         problem = JudgeError(
-            f"{path} cannot be used as the cache of judges' replies: {error}. Move it away, or set "
-            f"{settings.JUDGE_CACHE} to another folder, or to off for a run without a cache"
+            f"{path} cannot be used as the cache of judges' replies: {error}. "
+            f"Move it away, or pass {settings.JUDGE_CACHE.option} DIR for "
+            f"another folder, or {settings.JUDGE_CACHE.option} off for a run "
+            "without a cache"
         )
         if tell is None:
             raise problem from error
@@ -365,7 +369,7 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
                     version = f"PRAGMA user_version = {FORMAT}"
                     file.executescript(f"BEGIN IMMEDIATE; {_TABLE}; {version}; COMMIT")
         if _kind(file)[1] != FORMAT or not _is_ours(file):
-            raise ValueError(f"it is something else, or not of format {FORMAT}")
+            raise ValueError(f"it is another kind of file, or not in format {FORMAT}")
         file.execute("PRAGMA synchronous = NORMAL")
         file.execute(_USED, ("",)).fetchone()
     except BaseException:

@@ -26,7 +26,7 @@ ITEMS = 40  # answers of a check, by default
 # 1977).
 SLIGHT = 0.2
 FEWEST = 10  # fewer answers prove nothing about a judge
-TOO_FEW = "this may be chance: check more answers (--items N)"
+TOO_FEW = "this may be chance; check more answers with --items N"
 NEAR = 1  # points by which a rating may differ from the known one and still agree
 
 # --- agreement with known verdicts ----------------------------------------------------------------
@@ -141,13 +141,16 @@ def save_check(benchmark: str, fingerprint: str, check: Mapping[str, Json]) -> N
     """
     file, before = file_of(benchmark, fingerprint), saved_check(benchmark, fingerprint) or {}
     if _count(before) > _count(check):
-        notify(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
+        notify(
+            f"an earlier check with more answers is kept: {before['line']}; to "
+            f"replace it, delete {file}"
+        )
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, check)
     except OSError as error:
-        notify(f"{file}: the check of the judge cannot be kept ({error.strerror})")
+        notify(f"{file}: the check of the judge cannot be saved ({error.strerror})")
 
 
 def _count(check: Mapping[str, Json]) -> int:
@@ -188,7 +191,7 @@ def record(
     return (
         None
         if config.comparable
-        else {"line": f"judge not checked: {command(benchmark, judge_name)}"}
+        else {"line": f"judge not checked; to check it: {command(benchmark, judge_name)}"}
     )
 
 

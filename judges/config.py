@@ -38,12 +38,12 @@ AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com")
 REASONING_TOKENS = 8192  # a reasoning model's reply includes its reasoning
 
 _CHOICES = (
-    f"set {KEY}; or {settings.JUDGE}=MODEL@BASE_URL for a local endpoint; or "
-    f"{settings.JUDGE}=none to generate now and judge later"
+    f"set {KEY}, or {settings.JUDGE.option} MODEL@BASE_URL for a local "
+    f"endpoint, or {settings.JUDGE.option} none to generate now and judge later"
 )
 _FORMS = (
-    f"{settings.JUDGE} takes MODEL, MODEL@http(s)://HOST[:PORT]/v1, hf:NAME_OR_FOLDER, "
-    "replay:FILE.jsonl, FILE.yml or none (docs/judges.md)"
+    f"{settings.JUDGE.option} takes MODEL, MODEL@http(s)://HOST[:PORT]/v1, "
+    "hf:NAME_OR_FOLDER, replay:FILE.jsonl, FILE.yml or none (docs/judges.md)"
 )
 _SPEC = re.compile(r"(?P<model>(?!(?i:https?)://)[^@\s]+)(?:@(?P<url>(?i:https?)://\S+))?")
 _REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
@@ -74,7 +74,7 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     # Else the key would be printed and saved. A shorter value (vLLM users set EMPTY, or x) may be a
     # common word.
     if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
-        raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
+        raise JudgeError(f"{settings.JUDGE.option} holds a key: put keys into {KEY}; {_FORMS}")
     if spec.endswith(_FILE):
         return _read(Path(spec).expanduser(), env, default_model)
     kind, colon, rest = spec.partition(":")
@@ -105,20 +105,23 @@ def _endpoint(
         usable = False
     if not usable or parts.query or parts.fragment or "@" in parts.netloc:
         raise JudgeError(
-            f"the judge's URL needs a host, and no query, fragment, user or bad port. {_FORMS}"
+            "the judge's URL requires a host name, and may have no query, "
+            f"fragment, user or invalid port. {_FORMS}"
         )
     host, variable = parts.hostname or "", key_variable or KEY
     if host.endswith(AZURE_HOSTS) and key_variable is None and env.get(AZURE_KEY, "").strip():
         variable = AZURE_KEY
     key = env.get(variable, "").strip()
     if not key.isascii() or any(c.isspace() or not c.isprintable() for c in key):
-        raise JudgeError(f"{variable} holds what no key holds: a space, a line end, not ASCII")
+        raise JudgeError(
+            f"{variable} is not a key: it holds a space, a line end or a character outside ASCII"
+        )
     path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
     base_url = url and f"{parts.scheme}://{parts.netloc}{path}"
     if not key and not is_local(host):
         where = f" at {base_url} is not local and" if url else ""
         how = _CHOICES if url is None and key_variable is None else f"set {variable}"
-        raise JudgeError(f"the judge {model}{where} needs a key: {how}")
+        raise JudgeError(f"the judge {model}{where} requires a key: {how}")
     # Greedy and short; a reasoning model takes no temperature and needs tokens for its reasoning.
     drawn = (None, REASONING_TOKENS) if is_reasoning(model) else (0.0, MAX_TOKENS)
     paper = re.fullmatch(re.escape(default_model) + r"(-\d{4}-\d\d-\d\d)?", model)
@@ -198,13 +201,13 @@ def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig
     def config_of(spec: str | _Model) -> JudgeConfig:
         spec = _Model(model=spec) if isinstance(spec, str) else spec
         if spec.model.endswith(_FILE):
-            raise JudgeError(f"{path}: model {spec.model}: a model's name, not a file")
+            raise JudgeError(f"{path}: model {spec.model}: expected a model's name, found a file")
         if spec.base_url or spec.key_variable:
             found = _endpoint(spec.model, spec.base_url, env, default_model, spec.key_variable)
         else:
             found = resolve(spec.model, env, default_model=default_model)
         if found.provider == NONE and parsed is not spec:
-            raise JudgeError(f"{path}: {NONE} cannot be a member: name models")
+            raise JudgeError(f"{path}: {NONE} cannot be a member of several judges: name models")
         own = spec.model_dump(exclude_unset=True, exclude={"model", "base_url", "key_variable"})
         names = {field.name for field in dataclasses.fields(Sampling)} & own.keys()
         drawn = dataclasses.replace(found.sampling, **{name: own.pop(name) for name in names})

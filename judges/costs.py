@@ -66,8 +66,8 @@ def plan(
         found.notes = [f"{config.label} sends no requests"]
     if config.provider == DEBATE and requests:
         found.notes.append(
-            f"{config.label}: what the agents tell each other is not counted; expect up to twice "
-            "the tokens"
+            f"{config.label}: messages between the agents are not counted; "
+            "expect up to twice the tokens"
         )
     return found
 
@@ -94,7 +94,7 @@ def _add_model(
         estimate.add(work)
     note = f"{model.label}: tokens by {number.name}"
     if all(text for *_, text in requests):
-        note += f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
+        note += f"; {thought} tokens of reasoning assumed per reply" if thought else ""
     else:
         error = f"within {number.error:.0%} of a total" if number.error else "exact"
         error = "error unknown" if number.error is None else error
@@ -107,10 +107,13 @@ def default_rate() -> tuple[float, str]:
     """Return the calls a second that the user's limits allow, and the limit that decides."""
     limits = settings.judge_limits()
     flight = limits.concurrency or run.CONCURRENCY
-    rate, why = flight / SECONDS_PER_CALL, f"{flight} in flight, {SECONDS_PER_CALL:g} s each"
+    rate, why = (
+        flight / SECONDS_PER_CALL,
+        f"{flight} requests at a time, {SECONDS_PER_CALL:g} s each",
+    )
     per_minute = limits.requests_per_minute
     if per_minute is not None and per_minute / 60 < rate:
-        rate, why = per_minute / 60, f"{settings.JUDGE_RPM}={per_minute:g}"
+        rate, why = per_minute / 60, f"{settings.JUDGE_RPM.option} {per_minute:g}"
     return rate, why
 
 
@@ -119,7 +122,7 @@ def summary(estimate: CostEstimate) -> str:
     if not estimate.calls:
         return f"{estimate.verdicts:,} verdicts, no requests"
     rate, why = default_rate()
-    took = f"{duration(estimate.calls / rate)} at {rate:g} calls a second ({why})"
+    took = f"{duration(estimate.calls / rate)} at {rate:g} calls per second ({why})"
     return (
         f"{estimate.verdicts:,} verdicts, {estimate.calls:,} calls, "
         f"about {estimate.judge_tokens:,} + "

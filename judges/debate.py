@@ -42,7 +42,9 @@ def _check_different(config: JudgeConfig, judges: Sequence[Judge]) -> None:
     counts = Counter(judge.config for judge in judges)
     if twice := [one.label for one, count in counts.items() if count > 1]:
         kind = config.provider
-        raise JudgeError(f"the {kind} {config.label} has the judge {twice[0]} twice: name others")
+        raise JudgeError(
+            f"the {kind} {config.label} has the judge {twice[0]} twice: name different judges"
+        )
 
 
 # --- a panel --------------------------------------------------------------------------------------

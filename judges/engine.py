@@ -141,7 +141,9 @@ class LanguageJudge(Judge):
         longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
         if run.limits.max_cost is not None:
             if traffic.price is None:  # `preflight` stops such a run
-                raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
+                raise ProviderError(
+                    "a budget in dollars, but no known price", status=Status.SKIPPED
+                )
             most = traffic.price.cost(upper_bound(request.messages), longest)
 
         def attempt() -> list[JudgeReply]:
@@ -174,8 +176,9 @@ class LanguageJudge(Judge):
         """
         self._traffic.say_once(
             "tokens",
-            "does not report tokens, so each call counts as the most that it may cost: "
-            f"{settings.MAX_COST.option} may be reached early, and hidden reasoning is not in it",
+            "does not report tokens, so each call counts with its highest "
+            f"possible cost: {settings.MAX_COST.option} may be reached early, "
+            "and hidden reasoning is not counted",
         )
         tokens = sum(count(reply.text or "") for reply in replies)
         price = self._traffic.price
@@ -189,14 +192,16 @@ class LanguageJudge(Judge):
         if paid > most * (1 + STATED_ERROR):
             traffic.say_once(
                 "bills",
-                f"sends more tokens than max_tokens allows (${paid:.3g}, bound ${most:.3g}): calls "
-                f"are reckoned by the largest bill from now on, to keep {option}",
+                f"sends more tokens than max_tokens allows (${paid:.3g}, bound "
+                f"${most:.3g}): from now on each call counts with the largest "
+                f"cost so far, to stay below {option}",
             )
         if budget.max_cost is not None and (budget.cost or 0.0) > budget.max_cost:
             traffic.say_once(
                 "over",
-                f"has cost ${budget.cost:.3g}, over the ${budget.max_cost:.3g} of {option} that "
-                "this process may pay: bills were larger than any before; nothing more is paid for",
+                f"has cost ${budget.cost:.3g}, over the ${budget.max_cost:.3g} "
+                f"of {option} for this process, because calls cost more than "
+                "any before; no further call is made",
             )
 
     def _cost(self, reply: JudgeReply) -> float | None:

@@ -200,7 +200,7 @@ class Progress:
         told = f"judging: {self.n_done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
         told += f", {_number(total.retries, 'retry', 'retries')}" if total.retries else ""
-        told += f", {flying:,} in flight" if (flying := self._in_flight()) else ""
+        told += f", {flying:,} running" if (flying := self._in_flight()) else ""
         if self._enabled:
             with suppress(OSError, ValueError):  # a closed pipe, a replaced stream
                 print(told, file=sys.stderr, flush=True)
@@ -264,7 +264,7 @@ def departures(departed: Iterable[Sequence[str]]) -> list[str]:
     names: dict[tuple[str, str], list[str]] = {}
     for label, how, name in sorted(set(map(tuple, departed))):
         names.setdefault((label, how), []).append(name)
-    words = {"ignored": "takes and ignores", "left out": "does not take"}
+    words = {"ignored": "accepts but ignores", "left out": "rejects"}
     return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
 
 
@@ -276,7 +276,7 @@ def _calls(row: UsageRow, prices: str) -> list[str]:
     parts += [_number(row.repaired, "repair")] if row.repaired else []
     if row.calls:
         prefix = f"{row.prefix_tokens:,} of the prompts' from the endpoint's own cache"
-        unknown = f"{row.unknown_tokens:,} replies without a count"
+        unknown = f"{row.unknown_tokens:,} replies without a token count"
         tokens = {prefix: row.prefix_tokens, unknown: row.unknown_tokens}
         parts.append(f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens{_notes(tokens)}")
         dollars = {f"{price(row.paid_cost)} paid in this run": row.cached_calls, prices: prices}

@@ -188,12 +188,12 @@ class JudgeSession:
         """Return limits, cache and prices in words, for the line before a run."""
         limits, over = self.limits, f" over {self._world} processes" if self._world > 1 else ""
         set_by_user = {
-            "{:g} requests a minute": limits.requests_per_minute,
+            "{:g} requests per minute": limits.requests_per_minute,
             "at most {} calls": limits.max_calls,
             "at most ${:g}": limits.max_cost,
         }
         parts = [
-            f"up to {self._flight} requests in flight{over}",
+            f"up to {self._flight} requests at a time{over}",
             *(words.format(one) for words, one in set_by_user.items() if one is not None),
             "no cache" if self.cache is None else f"replies kept in {self.cache.path}",
         ]
@@ -306,9 +306,10 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
                 raise JudgeError(f"the judge {model.label} takes no images")
         if run.limits.max_cost is not None and run.endpoint(model).price is None:
             raise JudgeError(
-                f"{settings.MAX_COST} is set, but the price of {model.label} is unknown: add it to "
-                f"a file named by {settings.PRICES} (docs/judges.md), or limit the calls with "
-                f"{settings.MAX_CALLS}"
+                f"{settings.MAX_COST.option} requires the price of "
+                f"{model.label}, which is unknown: add it with "
+                f"{settings.PRICES.option} FILE (docs/judges.md), or limit the "
+                f"calls with {settings.MAX_CALLS.option} N"
             )
 
 
@@ -317,9 +318,12 @@ def describe_judge(config: JudgeConfig) -> JsonObject:
 
     `warning` is None, or one sentence that every number of this judge must carry.
     """
-    warning = f"judged by {config.label}, not by the paper's judge: compare with that in mind"
+    warning = (
+        f"judged by {config.label}, not by the paper's judge: not directly "
+        "comparable with the paper's numbers"
+    )
     if config.provider == NONE:
-        warning = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
+        warning = "not judged yet; to judge the saved samples: `lmms-eval-tasks judge`"
     described = {**config.describe(), "warning": None if config.comparable else warning}
     return {**described, "run": current().describe()} if config.endpoints else described
 

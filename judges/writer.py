@@ -272,11 +272,12 @@ def outcome_lines(written: Iterable[Written[object]]) -> Iterator[str]:
     again = [one.unit for one in failed if any(map(engine.fails_again, one.failures.values()))]
     if again and run.current().cache is not None:
         yield (
-            f"replies are kept, so the same command would fail the same way at {', '.join(again)}: "
-            f"switch the cache off for one run ({settings.JUDGE_CACHE}=off), or name another model"
+            "replies are kept, so the same command would fail again at "
+            f"{', '.join(again)}: run it once without the cache "
+            f"({settings.JUDGE_CACHE}=off), or with another model"
         )
     elif failed:
-        yield "run the same command again to go on"
+        yield "run the same command again to continue"
     yield from (line.removeprefix("judge ") for line in run.current().report_lines())
 
 
@@ -330,6 +331,6 @@ def estimated(
         made.add_row(step, f"{work.calls:,}", amount, cost)
     return made, [
         *work.notes,
-        f"assumed: {assumed}; no repairs",
+        f"assumed: {assumed}; no repeated requests",
         f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]

@@ -344,7 +344,7 @@ class Benchmark:
         raise NotImplementedError
 
     def _read(self, place: Path) -> Release:
-        """Call `read_release`; also raise a DataError for a folder or file that the user may not read."""
+        """Call `read_release`; a folder or file that the user may not read is a DataError, too."""
         try:
             return self.read_release(place)
         except OSError as error:
@@ -462,7 +462,9 @@ class Benchmark:
         given, target = self.files(source.expanduser().absolute()), root / self.name
         released_files.place(target, given, link)
         if hidden := given.keys() - self.files(target).keys():
-            raise DataError(f"{target}: another file there hides {min(hidden)}; remove it first")
+            raise DataError(
+                f"{target}: another file there takes precedence over {min(hidden)}; remove it first"
+            )
         status = self._status(target)
         done = f"{'linked' if link else 'copied'} {len(given)} files to {target}"
         return "\n".join([done, *status.notes, *filter(None, [released_files.listed(status.bad)])])
@@ -498,8 +500,9 @@ class Benchmark:
         """
         if self.one_judge and judge.provider in (PANEL, DEBATE):
             raise JudgeError(
-                f"the judge {judge.label} is several judges, {self.one_judge}: name one model for "
-                f"{self.title}, and judge again with another (judge --judge)"
+                f"the judge {judge.label} consists of several judges, "
+                f"{self.one_judge}: name one model for {self.title}; "
+                "lmms-eval-tasks judge --judge SPEC adds another judge later"
             )
         return judge
 
@@ -552,7 +555,7 @@ class Benchmark:
             if name == alike[0]:
                 of = () if len(alike) == len(ran.names) else alike
                 first, shown = min(lost), ", ".join(sorted(lost)[:NAMED])
-                told = f"{len(lost)} {self.records} left out ({shown}), such as {first}: "
+                told = f"{len(lost)} {self.records} skipped ({shown}), such as {first}: "
                 told += lost[first]
                 line = f"{', '.join(of)}: {told}" if of else told
                 conditions.append(Condition(Kind.LEFT_OUT, line, of))
@@ -609,7 +612,7 @@ class Benchmark:
         return ()
 
 
-def option_set(variable: str) -> list[Condition]:
+def option_set(variable: settings.Setting[Any]) -> list[Condition]:
     """Return the condition that a setting differs from its default; [] if it does not."""
     line = settings.setting_note(variable)
     return [Condition(Kind.OPTION, line)] if line else []

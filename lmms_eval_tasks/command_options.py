@@ -20,9 +20,13 @@ LIMITS = (
     settings.JUDGE_TIMEOUT,
     settings.JUDGE_PATIENCE,
 )
-ModelArgs = Annotated[str, typer.Option("--model_args", help="As the host's --model_args.")]
-ForceSimple = Annotated[bool, typer.Option("--force_simple", help="As the host's --force_simple.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")]
+ModelArgs = Annotated[str, typer.Option("--model_args", help="As in lmms_eval --model_args.")]
+ForceSimple = Annotated[
+    bool, typer.Option("--force_simple", help="As in lmms_eval --force_simple.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Send no request; print what it would cost.")
+]
 
 
 def environment(dry_run: bool) -> Mapping[str, str]:

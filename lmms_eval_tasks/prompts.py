@@ -63,7 +63,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
         PromptError: the template has a placeholder without a value.
     """
     if missing := placeholders(template) - set(values):
-        raise PromptError(f"no value for the placeholder {_braced(missing)}")
+        raise PromptError(f"no value for placeholder {_braced(missing)}")
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
@@ -156,7 +156,7 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
     ours = resources.files(registry.package(benchmark)) / "prompts"
     if override_dir is not None:
         if not override_dir.is_dir():
-            raise PromptError(f"{override_dir}: the folder of prompts does not exist")
+            raise PromptError(f"{override_dir}: no such folder of prompts")
         folders = {*registry.NAMES, "judges"}
         known = {one.name for one in ours.iterdir() if one.name.endswith(".yml")}
         for stray in sorted(override_dir.glob("*/*.y*ml")):  # a file that would have no effect
@@ -167,7 +167,7 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
             else:
                 continue
             near = nearest(wrong.name, names) or f"; known: {', '.join(sorted(names))}"
-            raise PromptError(f"{wrong}: no prompts of {whose} are called so{near}")
+            raise PromptError(f"{wrong}: no prompt file of {whose} has this name{near}")
         own = override_dir / benchmark / file
         if own.exists():
             try:

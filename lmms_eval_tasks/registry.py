@@ -55,9 +55,9 @@ def _entries() -> tuple[dict[str, EntryPoint], list[str]]:
     taken = {one.stem for one in Path(__file__).parent.iterdir()} | {"judges", "utils"}
     for one in every:
         if one.name in found and one.value != found[one.name].value:
-            left_out.append(f"{one.value}: {found[one.name].value} is called {one.name} too")
+            left_out.append(f"{one.value}: {found[one.name].value} also has the name {one.name}")
         elif one.name in taken and not _is_ours(one):
-            left_out.append(f"{one.value}: no benchmark can be called {one.name}")
+            left_out.append(f"{one.value}: invalid name of a benchmark: {one.name}")
         else:
             found.setdefault(one.name, one)
     return found, left_out
@@ -90,7 +90,7 @@ def load_benchmark(name: str) -> Benchmark:
 def usable_benchmarks() -> Iterator[Benchmark]:
     """Yield all benchmarks that can be used; print a line with the reason for each other one."""
     for line in LEFT_OUT:
-        notify(f"left out: {line}")
+        notify(f"skipped: {line}")
     for name in NAMES:
         try:
             if folder(name) is None:
@@ -105,8 +105,8 @@ def usable_benchmarks() -> Iterator[Benchmark]:
 def no_folder(name: str) -> str:
     """Return the message for a benchmark whose folder is unknown (`folder` returned None)."""
     return (
-        f"the tasks of {name} cannot be found: {package(name)} is no package in a folder with an "
-        "__init__.py that can be imported"
+        f"the tasks of {name} cannot be found: {package(name)} is not a package "
+        "that can be imported (a folder with __init__.py)"
     )
 
 
@@ -228,8 +228,9 @@ def selected(names: Collection[str]) -> list[str]:
     for name in names:
         if not (meant := [one for one in members if fnmatch(one, name)]):
             raise TasksError(
-                f"no task or group of this suite is called {name}{nearest(name, members)} "
-                "(lmms-eval-tasks list)"
+                "no task or group of lmms-eval-tasks has the name "
+                f"{name}{nearest(name, members)} (all tasks: lmms-eval-tasks "
+                "list)"
             )
         found += [task for one in meant for task in tasks_of(one)]
     return list(dict.fromkeys(found))

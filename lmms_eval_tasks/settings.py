@@ -130,75 +130,102 @@ def paths(text: str) -> list[Path]:
 
 # --- the table ------------------------------------------------------------------------------------
 
-_data = "folder with a benchmark's files in each subfolder; `sample`: the packaged; else your cache"
+_data = (
+    "folder with one subfolder per benchmark, or `sample` for the packaged sample; default: "
+    "data/ in the cache"
+)
 DATA: Setting[Path | None] = declare("DATA", _path, "ROOT", _data)
-_cache = "where clips, sample, replies and data live; the system's user cache if unset"
+_cache = (
+    "folder for clips, the packaged sample, judges' replies and data; default: the system's "
+    "user cache"
+)
 CACHE: Setting[Path | None] = declare(
     "CACHE", _path, "DIR", _cache, is_option=False
 )  # no option, since it belongs to the machine, not to a run
 PROMPTS: Setting[Path | None] = declare(
-    "PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name"
+    "PROMPTS", _path, "DIR", "use DIR/BENCHMARK/FILE in place of our prompt file of that name"
 )
-_tables = "print the papers' tables below the first screen; `all`: splits and the host's table too"
+_tables = (
+    "print the papers' tables below the first screen; `all` adds every split and lmms-eval's table"
+)
 TABLES: Setting[str | None] = declare("TABLES", Literal["headline", "all"], "headline|all", _tables)
 REPORT: Setting[bool] = declare(
     "REPORT", bool, "", "write a page of the run beside its results (docs/report.md)"
 )
 JUDGE: Setting[str | None] = declare(
-    "JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); the paper's if unset"
+    "JUDGE", str, "SPEC", "judge of open answers (docs/judges.md); default: the paper's judge"
 )
-_kept = "where replies of judges are kept; in the cache if unset"
+_kept = "folder for judges' replies, or `off` to keep none; default: judge/ in the cache"
 JUDGE_CACHE: Setting[str | None] = declare("JUDGE_CACHE", str, "DIR|off", _kept)
-_flight = "requests to a judge in flight; 16 if unset"
+_flight = "number of requests to a judge at the same time; default 16"
 JUDGE_CONCURRENCY: Setting[int | None] = declare(
     "JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight
 )
-_wait = "seconds that a judge has for each attempt at a reply; 60, or its file's, if unset"
+_wait = "time limit of one request to a judge; default 60, or what the judge's file says"
 JUDGE_TIMEOUT: Setting[float | None] = declare("JUDGE_TIMEOUT", _Positive, "SECONDS", _wait)
-_patience = "seconds that a question waits for a judge that says it is busy (429); 300 if unset"
+_patience = "how long a question waits for a judge that says it is busy (429); default 300"
 JUDGE_PATIENCE: Setting[float] = declare("JUDGE_PATIENCE", _AtLeast0, "SECONDS", _patience, 300.0)
 JUDGE_RPM: Setting[float | None] = declare(
-    "JUDGE_RPM", _Positive, "N", "requests to a judge a minute at most"
+    "JUDGE_RPM", _Positive, "N", "at most N requests to a judge per minute"
 )
-_given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
+_given_up = "stop asking a judge after N failed requests in a row; default 20, 0 for never"
 JUDGE_STOP_AFTER: Setting[int] = declare("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
 MAX_CALLS: Setting[int | None] = declare(
-    "MAX_CALLS", _Count, "N", "pay for at most so many replies of judges"
+    "MAX_CALLS",
+    _Count,
+    "N",
+    "pay for at most N replies of judges; further answers stay without a verdict",
 )
 MAX_COST: Setting[float | None] = declare(
-    "MAX_COST", _AtLeast0, "DOLLARS", "pay at most so much for judges"
+    "MAX_COST",
+    _AtLeast0,
+    "DOLLARS",
+    "pay at most this much for judges; further answers stay without a verdict",
 )
 _failed = (
-    "share of verdicts, or of requests to the model, that may fail in a valid run; 0.05 if unset"
+    "share of verdicts, or of requests to the model, that may fail before a run is "
+    "INVALID; default 0.05"
 )
 MAX_FAILED: Setting[float] = declare(
     "MAX_FAILED", Annotated[float, Ge(0), Le(1)], "SHARE", _failed, 0.05
 )
 PRICES: Setting[Path | None] = declare(
-    "PRICES", _path, "FILE", "your own prices of models (docs/judges.md)"
+    "PRICES", _path, "FILE", "file with your prices of models (docs/judges.md)"
 )
-_ended = "failed requests to the model in a row that end a run; 20 if unset, 0 never"
+_ended = "stop the run after N failed requests to the model in a row; default 20, 0 for never"
 MODEL_STOP_AFTER: Setting[int] = declare("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
-_positions = "of text behind a video in transformers 5: put right, or as installed (docs/models.md)"
+_positions = (
+    "positions of the text after a video in transformers 5: corrected (`right`) or as "
+    "installed (docs/models.md)"
+)
 MODEL_POSITIONS: Setting[str] = declare(
     "MODEL_POSITIONS", Literal["right", "installed"], "right|installed", _positions, "right"
 )
-_sent = "how chat classes send frames to an endpoint: png, each pixel; jpeg is a seventh of it"
+_sent = (
+    "how chat classes send frames to an endpoint: `png` is exact, `jpeg` is about a seventh of "
+    "its size"
+)
 MODEL_PICTURES: Setting[tuple[str, str] | None] = declare(
     "MODEL_PICTURES", _pictures, "png|jpeg[:85]", _sent, None
 )
 FRESH: Setting[bool] = declare(
-    "FRESH", bool, "", "ask anew for replies that a stopped run has kept"
+    "FRESH", bool, "", "generate all replies again, also those that a stopped run has kept"
 )
-_uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
+_uniform = (
+    "number of uniform frames of a video, or one per video (`32,video7=16`); default: 32 for "
+    "MAIA, else the whole segment"
+)
 FRAMES: Setting[Sequence[tuple[str, int]]] = declare("FRAMES", _frames, "N", _uniform, ())
-_missing = "leave out questions whose video is missing or unreadable; they are counted"
+_missing = "skip questions whose video is missing or unreadable; the results count them"
 ALLOW_MISSING: Setting[bool] = declare("ALLOW_MISSING_VIDEOS", bool, "", _missing)
 ALLOW_BAD_ITEMS: Setting[bool] = declare(
-    "ALLOW_BAD_ITEMS", bool, "", "leave out broken items; they are counted"
+    "ALLOW_BAD_ITEMS", bool, "", "skip items with errors; the results count them"
 )
 BERTSCORE: Setting[str | None] = declare(
-    "BERTSCORE", str, "MODEL", "BERTScore's encoder: a name in the local cache, a path"
+    "BERTSCORE",
+    str,
+    "MODEL",
+    "encoder of BERTScore: a folder, or a name in the local Hugging Face cache",
 )
 
 
@@ -238,9 +265,14 @@ def _read(variable: Setting[T]) -> T:
         return cast(T, reads(given))
     except Exception as error:  # a ValueError, or any error of another package's form
         errors = getattr(error, "errors", None)  # pydantic's own message has several lines
-        raise TasksError(
-            f"{variable}={given!r}: {errors()[0]['msg'] if errors else error}"
-        ) from None
+        why = errors()[0]["msg"] if errors else error
+        raise TasksError(f"{as_typed(variable)}: {why}") from None
+
+
+def as_typed(variable: Setting[Any]) -> str:
+    """Return a setting and its value as the user wrote them: by the option, or by the variable."""
+    given, is_option = text(variable), variable in context.current().options
+    return f"{variable.option} {given!r}" if is_option else f"{variable}={given!r}"
 
 
 def set_options(values: Mapping[str, Any]) -> None:
@@ -291,7 +323,7 @@ def misspelt() -> Iterator[str]:
         found = re.match("LMMS_EVAL_TASKS?_", name, re.IGNORECASE)
         if found and name not in TABLE:
             near = nearest(name[found.end() :], known, PREFIX)
-            yield f"{name}: there is no such setting{near}"
+            yield f"{name}: no such setting{near}"
 
 
 def markdown() -> str:
@@ -304,7 +336,7 @@ def markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_choices(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def read_choices(variable: Setting[Any], choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the value of each option in a setting of the form `NAME=VALUE,...`.
 
     Args:
@@ -320,16 +352,17 @@ def read_choices(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[st
         if choice not in choices.get(name, ()) or name in given:
             forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in choices.items())
             raise TasksError(
-                f"{variable}={text(variable)!r}: {part}: expected each once of {forms}"
+                f"{as_typed(variable)}: {part}: expected {forms}, each name at most once"
             )
         given[name] = choice
     return {name: given.get(name, values[0]) for name, values in choices.items()}
 
 
-def setting_note(variable: str) -> str:
+def setting_note(variable: Setting[Any]) -> str:
     """Return the line for results that says that a setting is not the default; "" if it is."""
     given = text(variable)
-    return f"made with {variable}={given}: not the default" if given else ""
+    value_ = f" {given}" if variable.metavar else ""
+    return f"made with {variable.option}{value_}: not the default" if given else ""
 
 
 # --- derived values -------------------------------------------------------------------------------
@@ -374,12 +407,15 @@ def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
     """
     place = data_folder(benchmark)
     if is_sample() and not place.is_dir():
-        raise DataError(f"{title} has no packaged sample, or not what it needs (doctor says so)")
+        raise DataError(
+            f"{title} has no packaged sample, or lacks a package (see lmms-eval-tasks doctor)"
+        )
     if not place.is_dir():
         raise DataError(
-            f"no {title} data at {place}. {how_to_get}. Then run: lmms-eval-tasks data prepare "
-            f"{benchmark} --from DIR_OR_FILE  (or set {DATA}=ROOT with ROOT/{benchmark} "
-            f"as its README says, or {DATA}={SAMPLE} to try the packaged sample)"
+            f"no {title} data at {place}. {how_to_get}. Then run: "
+            f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE (or pass "
+            f"{DATA.option} ROOT, where ROOT/{benchmark} is as its README says, or "
+            f"{DATA.option} {SAMPLE} for the packaged sample; variable: {DATA})"
         )
     return place
 
@@ -441,13 +477,16 @@ def _of_benchmarks() -> None:
             try:
                 registry.part(name, "settings")
             except registry.ERRORS as error:
-                notify.notify(f"the settings of {name} are not available ({error!r})")
+                notify.notify(f"the options of {name} are not available ({error!r})")
             for one in set() if registry.is_ours(name) else {*TABLE} - before:
                 # Another package's setting has to begin with its benchmark's name. Any other name
                 # could be an option of lmms-eval or a setting of another benchmark.
                 if not one.startswith(f"{PREFIX}{re.sub('[^A-Z0-9]', '_', name.upper())}"):
                     del TABLE[one]
-                    notify.notify(f"{one}: a setting of {name} has to begin with its name")
+                    notify.notify(
+                        f"{one}: the name of a setting of {name} has to begin with the "
+                        "benchmark's name"
+                    )
 
 
 _of_benchmarks()

@@ -126,7 +126,7 @@ def test_a_saved_item_that_lacks_a_field_is_named(
             run = SavedRun(
                 task.name, Path(f"out/1_samples_{task.name}.jsonl"), samples, "m (x)", {}
             )
-            told = rf"^{run.file}: {re.escape(items[1]['id'])} has no `{field}`; take its line out"
+            told = rf"^{run.file}: {re.escape(items[1]['id'])} has no `{field}`; delete its line"
             refused(DataError, told, rescore.rescore_saved, benchmark, [run], None)
             without[field] = None  # as some fields of earlier versions
             refused(DataError, f"{field}`", rescore.rescore_saved, benchmark, [run], None)

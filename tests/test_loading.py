@@ -161,8 +161,8 @@ def test_a_bad_record(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch) -
     assert {doc[case.record] for doc in docs(case)} == known - {bad}
     section = annotated(case.name, case.task)
     assert list(section["left_out"][case.task]) == [bad]
-    (line,) = (line for line in limits_of(section) if f"{records} left out" in line)
-    assert line.startswith(f"1 {records} left out ({bad}), such as {bad}: ")
+    (line,) = (line for line in limits_of(section) if f"{records} skipped" in line)
+    assert line.startswith(f"1 {records} skipped ({bad}), such as {bad}: ")
 
 
 @over
@@ -198,8 +198,8 @@ def test_a_video_that_cannot_be_used(
     assert [doc["id"] for doc in docs(case)] == rest
     section = annotated(case.name, *tasks)
     assert {name: {*own} for name, own in section["left_out"].items()} == {case.task: lost}
-    (line,) = (line for line in limits_of(section) if f"{records} left out" in line)
-    assert f"{len(lost)} {records} left out (" in line
+    (line,) = (line for line in limits_of(section) if f"{records} skipped" in line)
+    assert f"{len(lost)} {records} skipped (" in line
     assert line.startswith(f"{case.task}: ") is bool(case.without)
 
 
@@ -211,8 +211,8 @@ def test_nothing_is_left(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     said = stopped(*filter(None, (case.task, case.without)))
     records = f"{case.benchmark.title} {case.benchmark.records}"
-    assert f"{case.task}: not one of " in said
-    assert f" {records} can be asked about:\n  " in said
+    assert f"{case.task}: none of " in said
+    assert f" {records} can be run:\n  " in said
     assert ": missing: " in said
     assert said.endswith(f"--tasks {case.without}") is bool(case.without)
 
@@ -289,7 +289,7 @@ def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) ->
         assert tuple(told[1 : 1 + len(found.notes)]) == tuple(found.notes)
     taken = min(there)
     taken.write_text("[]", encoding="utf-8")
-    says = f"{taken}: is another file than {source}.*remove it first"
+    says = f"{taken}: another file than {source}.*remove it first"
     refused(DataError, says, benchmark.prepare, source, place.parent, link=True)
     assert taken.read_text(encoding="utf-8") == "[]"
 
@@ -302,5 +302,8 @@ def test_a_video_that_hides_another(name: str, sample_root: Path, tmp_path: Path
     (tmp_path / name / video.parent.relative_to(source)).mkdir(parents=True)
     shutil.copy(video, tmp_path / name / video.relative_to(source))
     video.rename(video.with_suffix(".mkv"))
-    says = f"{tmp_path / name}: another file there hides .*{video.stem}.mkv; remove it first"
+    says = (
+        f"{tmp_path / name}: another file there takes precedence over "
+        f".*{video.stem}.mkv; remove it first"
+    )
     refused(DataError, says, registry.load_benchmark(name).prepare, source, tmp_path, link=False)

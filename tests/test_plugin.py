@@ -154,7 +154,7 @@ def test_two_runs_of_a_process_do_not_see_each_other(
     [
         ("process_docs_parallel=4", 16, ""),
         ("process_docs_parallel=3", 3, ""),  # the user's number
-        ("threads=4", None, "the judge is asked for one reply at a time"),
+        ("threads=4", None, "the judge gets one request at a time"),
     ],
 )
 def test_as_many_threads_as_requests(

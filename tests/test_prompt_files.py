@@ -44,7 +44,13 @@ def test_the_users_file_comes_before_the_packaged_one(tmp_path):
     absent = r"maia/prompts/absent\.yml: no such"
     refused(PromptError, absent, prompts.load_prompt, "maia", "absent", PARTS)
     refused(
-        PromptError, "not exist", prompts.load_prompt, "maia", "judge", PARTS, tmp_path / "absent"
+        PromptError,
+        "no such folder of prompts",
+        prompts.load_prompt,
+        "maia",
+        "judge",
+        PARTS,
+        tmp_path / "absent",
     )
 
 
@@ -80,10 +86,18 @@ def test_fill_reads_no_value_as_a_template():
 @table(
     "folder, name, said",
     [
-        ("maia", "jugde.yml", "maia/jugde.yml: no prompts of maia .*; did you mean judge.yml"),
-        ("maia", "judge.yaml", "maia/judge.yaml: no prompts of maia .*; did you mean judge.yml"),
-        ("miaa", "judge.yml", "/miaa: no prompts of this package .*; did you mean maia"),
-        ("old", "judge.yml", "/old: no prompts of this package .*; known: cvrr_es, haven, judges"),
+        ("maia", "jugde.yml", "maia/jugde.yml: no prompt file of maia .*; did you mean judge.yml"),
+        (
+            "maia",
+            "judge.yaml",
+            "maia/judge.yaml: no prompt file of maia .*; did you mean judge.yml",
+        ),
+        ("miaa", "judge.yml", "/miaa: no prompt file of this package .*; did you mean maia"),
+        (
+            "old",
+            "judge.yml",
+            "/old: no prompt file of this package .*; known: cvrr_es, haven, judges",
+        ),
     ],
 )
 def test_what_would_have_no_effect_is_an_error(tmp_path, folder, name, said):

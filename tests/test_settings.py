@@ -89,7 +89,7 @@ def test_another_form(
 )
 def test_a_stray_variable(name: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "1")
-    words = f"{name}: there is no such setting" + (f"; did you mean {meant}?" if meant else "")
+    words = f"{name}: no such setting" + (f"; did you mean {meant}?" if meant else "")
     with pytest.raises(TasksError, match=f"^{re.escape(words)}$"):
         settings.check_settings()
 
@@ -107,7 +107,7 @@ def test_frames_of_a_video_that_does_not_exist(
     monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
     prepare.check_tasks(["maia_vsv"])
     monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")
-    with pytest.raises(TasksError, match=f"no videos of these tasks: {known}x"):
+    with pytest.raises(TasksError, match=f"in no task of the run: {known}x"):
         prepare.check_tasks(["maia_vsv"])
 
 
@@ -167,5 +167,5 @@ def test_runs_of_a_list_whose_settings_would_be_the_last_ones(
     except SystemExit as end:
         found = str(end)
     assert bool(found) is said
-    assert not said or (f"{file}: its runs set " in found and "a file for each" in found)
+    assert not said or (f"{file}: its runs set " in found and "one file for each run" in found)
     arguments.check_configurations(["--config", str(tmp_path / "none")])

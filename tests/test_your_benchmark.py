@@ -205,7 +205,7 @@ ADDS = "def f(): pass\ndef add(app): app.command("
             "BENCHMARK: SystemExit: 7",
         ),
         ({"tasks.py": "def :"}, "toy", "toy_benchmark.tasks:BENCHMARK: SyntaxError"),
-        ({"settings.py": BROKEN}, "toy", "the settings of toy are not available"),
+        ({"settings.py": BROKEN}, "toy", "the options of toy are not available"),
         ({"__init__.py": "raise SystemExit(7)"}, "toy", "toy are not available (SystemExit(7))"),
         (
             {"commands.py": "1 / 0"},
@@ -216,7 +216,7 @@ ADDS = "def f(): pass\ndef add(app): app.command("
         (
             {"settings.py": f"{DECLARES}'LIMIT', bool, '', 'x')"},
             "toy",
-            "begin with its name",
+            "begin with the benchmark's name",
         ),
         ({"settings.py": f"{DECLARES}'MAX_COST', bool, '', 'x')"}, "toy", "MAX_COST already"),
         ({"settings.py": f"{DECLARES}'Toy x', bool, '', 'x')"}, "toy", "cannot be called 'Toy x'"),

@@ -32,5 +32,5 @@ def require(extra: str, part: str) -> None:
     """
     if lacking := missing(extra):
         raise TasksError(
-            f"{part} needs {', '.join(lacking)}: pip install 'lmms-eval-tasks[{extra}]'"
+            f"{part} requires {', '.join(lacking)}: pip install 'lmms-eval-tasks[{extra}]'"
         )

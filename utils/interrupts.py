@@ -103,7 +103,11 @@ class _Ears:
             with suppress(Exception):  # an error must not keep the process from its end
                 kept.append(act())
         kept = [one for one in kept if one]
-        goes_on = f": {', '.join(kept)}; the same command goes on from there" if kept else ""
+        goes_on = (
+            f": {', '.join(kept)}; run the same command again to continue from there"
+            if kept
+            else ""
+        )
         notify(f"interrupted by {signal.Signals(number).name}{goes_on}")
         self._told.set()
         if self._exits:

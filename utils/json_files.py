@@ -49,7 +49,7 @@ _STRANGE = (
         rb"PK\x03\x04|\x1f\x8b\x08|\x28\xb5\x2f\xfd|BZh[1-9]1AY|\xfd7zXZ",
         "compressed: unpack it first",
     ),
-    (rb"\x00{64}", "zeros where it begins: download or copy it again"),
+    (rb"\x00{64}", "full of zeros at its beginning: download or copy it again"),
 )
 
 
@@ -124,7 +124,7 @@ def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
             while line := opened.readline(LONGEST + 1):
                 number += 1
                 if len(line) > LONGEST:
-                    raise DataError(f"{file}, line {number}: of more than {LONGEST:,} bytes")
+                    raise DataError(f"{file}, line {number}: more than {LONGEST:,} bytes")
                 yield number, line
     except OSError as error:
         raise DataError(f"{file}: {error.strerror}") from None
@@ -150,7 +150,7 @@ def parsed(text: str | bytes) -> Json:
         raise ValueError("nested too deeply") from None
     except json.JSONDecodeError as error:
         ends = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
-        cut = "; it ends there, as if it was cut short" if ends and error.doc.strip() else ""
+        cut = "; it ends there, so it may be cut short" if ends and error.doc.strip() else ""
         raise ValueError(f"{error}{cut}") from None
     except ValueError as error:  # an int that is too long: without Python's advice
         raise ValueError(str(error).partition(";")[0]) from None
@@ -160,7 +160,7 @@ def _each_once(pairs: list[tuple[str, Json]]) -> JsonObject:
     made = dict(pairs)
     if len(made) < len(pairs):
         ((twice, _), *_) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        raise ValueError(f"the key {twice!r} occurs twice in one object")
     return made
 
 
@@ -185,7 +185,7 @@ def parsed_yaml(text: str, loader: type[SafeLoader] | None = None) -> Json:
             if node is None:
                 return None
             if _values(node, {}) > _MOST_VALUES:
-                raise ValueError("its aliases stand for too many values")
+                raise ValueError("its aliases expand to too many values")
             return made.construct_document(node)
         finally:
             made.dispose()
@@ -217,7 +217,7 @@ def _values(node: Node, counts: dict[int, float]) -> float:
         names = [pair[0] for pair in inside if isinstance(pair, tuple)]
         keys = Counter((one.tag, one.value) for one in names if isinstance(one.value, str))
         if (twice := keys.most_common(1)) and twice[0][1] > 1:
-            raise ValueError(f"the key {twice[0][0][1]!r} stands twice in one mapping")
+            raise ValueError(f"the key {twice[0][0][1]!r} occurs twice in one mapping")
         parts = (one for pair in inside for one in (pair if isinstance(pair, tuple) else (pair,)))
         counts[id(node)] = 1 + sum(_values(one, counts) for one in parts)
     return counts[id(node)]
@@ -233,7 +233,9 @@ def check_output(output: Path) -> None:
         TasksError: `output` is a folder, or its folder does not exist.
     """
     if output.is_dir() or not output.absolute().parent.is_dir():
-        raise TasksError(f"{output}: not a file in a folder that is there to write to")
+        raise TasksError(
+            f"{output}: cannot be written: its folder does not exist, or it is not a file"
+        )
 
 
 def check_folder(folder: Path, option: str) -> None:

@@ -169,7 +169,7 @@ def read_table(file: Path) -> list[Any]:
                 groups = (about.row_group(one) for one in range(about.num_row_groups))
                 if (size := sum(one.total_byte_size for one in groups)) > json_files.LARGEST:
                     most = f"more than {json_files.LARGEST:,} are not read"
-                    raise DataError(f"{file}: of {size:,} bytes when it is unpacked; {most}")
+                    raise DataError(f"{file}: {size:,} bytes when unpacked; {most}")
                 rows = opened.read().to_pylist()
         except (ArrowException, OSError, UnicodeDecodeError) as error:
             why = " ".join(str(error).split())
@@ -191,7 +191,7 @@ def _csv_rows(file: Path) -> Iterator[dict[str, str | None]]:
             if len(names) == 1 and sign in names[0]:
                 raise DataError(f"{file}: {said} between its columns: save it with commas")
         if twice := [name for name, number in Counter(names).items() if name and number > 1]:
-            raise DataError(f"{file}: the column {twice[0]!r} stands twice in its first line")
+            raise DataError(f"{file}: the column {twice[0]!r} occurs twice in its first line")
         for row in rows:
             if None in row:  # a comma was not quoted, so the values are in the wrong columns
                 raise csv.Error(f"more than the {len(names)} values that its first line names")
@@ -234,7 +234,7 @@ def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
             target.samefile(file) or filecmp.cmp(target, file, shallow=False)
         )
         if target.exists() and not same:
-            raise DataError(f"{target}: is another file than {file}; remove it first")
+            raise DataError(f"{target}: another file than {file}; remove it first")
         return not same
 
     for name, file in [one for one in files.items() if is_new(target / one[0], one[1])]:

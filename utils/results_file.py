@@ -103,5 +103,7 @@ def read_results(file: Path) -> JsonObject:
     try:
         _StoredResults.model_validate(content)
     except ValidationError as error:
-        raise DataError(f"{file}: not the host's results: {validation_problems(error)}") from None
+        raise DataError(
+            f"{file}: not a results file of lmms-eval: {validation_problems(error)}"
+        ) from None
     return dict(content)

@@ -17,7 +17,7 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 # The metric of every task that carries the whole item: the count of failed items.
 CARRIER = "failed"
 
-MEND = "take its line out or run the task again"
+MEND = "delete its line, or run the task again"
 _RESULTS = "_results.json"  # the end of a results file's name
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
@@ -88,8 +88,12 @@ class SavedRun:
         known = conditions.of_results(self.results, benchmark, [self.task])
         found = [one for one in known if one.concerns([self.task])]
         if not known:
-            why = "the run had no hook of ours" if self.results else "its results file is missing"
-            told = f"{self.file.name}: the conditions of its numbers are not known: {why}"
+            why = (
+                "lmms-eval-tasks was not active in the run"
+                if self.results
+                else "its results file is missing"
+            )
+            told = f"{self.file.name}: the conditions of its numbers are unknown: {why}"
             found.append(Condition(Kind.UNKNOWN, told))
             if line := conditions.part(self.results.get("config") or {}):
                 found.append(Condition(Kind.PART, line))
@@ -141,8 +145,8 @@ def find_sample_files(paths: Iterable[Path]) -> list[Path]:
             raise DataError(f"{path}: no such file or folder")
     if not files:
         raise DataError(
-            f"{', '.join(map(str, given))}: no *_samples_*.jsonl; run the host with "
-            "--log_samples --output_path DIR"
+            f"{', '.join(map(str, given))}: no *_samples_*.jsonl; run lmms_eval "
+            "with --log_samples --output_path DIR"
         )
     return sorted(set(files))
 
@@ -165,7 +169,9 @@ def read_saved_run(file: Path) -> SavedRun:
     try:
         results = results_file.read_results(run.results_file)
     except DataError as error:
-        raise DataError(f"{error}; move it away: the samples are read without it") from None
+        raise DataError(
+            f"{error}; move the file away: the samples can be read without it"
+        ) from None
     config, known = results.get("config", {}), numbers({"results": {}, **results})
     return replace(
         run,
@@ -230,7 +236,7 @@ def _joined(parts: Sequence[SavedRun], may_fail: float) -> SavedRun:
     for other in others:
         if differing := difference(_rests_on(first), _rests_on(other)):
             what = f"differ in {', '.join(differing)}"
-            raise DataError(f"{other.file}: no part of one run with {first.file}: they {what}")
+            raise DataError(f"{other.file}: not from the same run as {first.file}: they {what}")
     samples = Chained([one.samples for one in parts])
     total = first.results.get("n-samples", {}).get(first.task, {}).get("original")
     whole = total == sum(1 for _ in samples)
@@ -259,7 +265,7 @@ def refuse_twice(runs: Sequence[SavedRun]) -> None:
         other = seen.setdefault((run.task, run.model), run)
         if other is not run:
             second = f"a second {run.task} run of {run.model or 'an unknown model'}"
-            raise DataError(f"{run.file}: {second}, beside {other.file}; name one of them")
+            raise DataError(f"{run.file}: {second}, besides {other.file}; name only one of them")
 
 
 # Fields that several readers of items share, and their types; the same in every task.
@@ -301,15 +307,19 @@ def saved_items(run: SavedRun) -> list[JsonObject]:
     for where, sample in _located(run):
         item = sample.get(CARRIER)
         if not isinstance(item, dict) or "reply" not in item:
-            why = "run it again without --predict_only, or rescore a log of 0.1 with 0.1"
-            raise DataError(f"{where}: no `{CARRIER}` item of this suite: {why}")
+            why = (
+                "run again without --predict_only; a log of version 0.1 can only "
+                "be rescored with version 0.1"
+            )
+            raise DataError(f"{where}: no `{CARRIER}` item of lmms-eval-tasks: {why}")
         if (name := _misshapen(item)) is not None:
             raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {MEND}")
         if item["id"] in seen:
             first = places[item["id"]]
             raise DataError(
-                f"{where}: {item['id']} occurs twice, first in {first}: take one of the lines "
-                "out; of parts (--offset, --limit) that overlap, name one"
+                f"{where}: {item['id']} occurs twice, first in {first}: delete "
+                "one of the lines; if parts of the data (--offset, --limit) "
+                "overlap, name only one of them"
             )
         places[item["id"]] = where
         if item["status"] != "not_run":  # from an older version: a task without requests

@@ -74,7 +74,7 @@ def good_entries(
     problems: dict[str, str] = {}
     places: dict[str, int] = {}
     if not entries:
-        raise DataError(f"{file}: holds no entries")
+        raise DataError(f"{file}: no entries")
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
             raise DataError(f"{file}, entry {number}: expected an object, found {quoted(entry)}")
@@ -87,12 +87,12 @@ def good_entries(
         name = str(entry["id"]).strip()
         if name in places:
             raise DataError(
-                f"{file}, entry {number}: id {quoted(name)} is also that of entry {places[name]}"
+                f"{file}, entry {number}: id {quoted(name)} is also the id of entry {places[name]}"
             )
         places[name] = number
     if not good:
         first, why = next(iter(problems.items()))
-        fits = f"not one of {len(entries)} entries fits the schema"
+        fits = f"none of {len(entries)} entries fits the schema"
         raise DataError(f"{file}: {fits}; {quoted(first)}: {why}")
     return tuple(good), problems
 

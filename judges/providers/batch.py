@@ -74,8 +74,9 @@ class Results:
         for number, value in read_lines(path):
             if not isinstance(value, dict) or {"custom_id", "response"} - value.keys():
                 raise JudgeError(
-                    f"{path}, line {number}: no result of a batch (custom_id, response); name the "
-                    "file of its results, not of its requests"
+                    f"{path}, line {number}: not a result of a batch "
+                    "(custom_id, response); name the file with its results, "
+                    "not with its requests"
                 )
             self._lines[str(value["custom_id"])] = value
 

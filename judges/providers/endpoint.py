@@ -109,9 +109,7 @@ class Endpoint:
     breaker: Breaker
     price: Price | None  # None: unknown
     patience: float  # seconds (call_with_retries)
-    announced: dict[str, object] = field(
-        default_factory=dict
-    )  # printed messages, by kind
+    announced: dict[str, object] = field(default_factory=dict)  # printed messages, by kind
 
     def ask(self, call: Callable[[], T], retries: int, on_retry: Callable[[], None]) -> T:
         """Return the result of a request once there is room for it; see `call_with_retries`."""
@@ -143,13 +141,13 @@ class Endpoint:
         names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
         longer, fewer, patience = (one.option for one in names)
         if error.load == SLOW:
-            told = f"({error}): fewer requests go out at once, each is sent once more; "
-            told += f"{longer} SECONDS gives it longer, {fewer} N sends fewer from the start"
+            told = f"({error}): requests are sent again, fewer at a time; "
+            told += f"to wait longer: {longer} SECONDS; to send fewer: {fewer} N"
             self.say_once(SLOW, f"does not reply in time {told}")
         elif error.load == BUSY:
             wait = f", asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
             self.say_once(
-                BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
+                BUSY, f"is busy{wait} ({error}): fewer requests are sent at a time ({patience})"
             )
 
     def say_once(self, subject: str, line: str) -> None:
@@ -168,8 +166,8 @@ def room(concurrency: int, others: int) -> int:
     allowed = _allow_files(taken + concurrency)
     if (free := max(1, allowed - taken)) < concurrency:
         notify(
-            f"{free} requests in flight, not {concurrency}: a process may open {allowed:,} files "
-            "here (ulimit -n)"
+            f"{free} requests at a time, not {concurrency}, because a process may open only "
+            f"{allowed:,} files (ulimit -n)"
         )
     return min(free, concurrency)
 

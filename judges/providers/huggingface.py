@@ -126,7 +126,7 @@ class HuggingFaceProvider:
         try:
             return Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
         except Exception as error:  # no network, no such name, no access, no valid name
-            why = f"no such folder, and not to be had from the Hub: {_line(error)}"
+            why = f"no such folder, and not available from the Hugging Face hub: {_line(error)}"
             raise JudgeError(f"the judge {name}: {why}") from error
 
     @cached_property
@@ -287,7 +287,7 @@ def generate(
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     room = wanted if context is None else context - length
     if room < 1:
-        raise ValueError(f"a prompt of {length} tokens, for a context of {context}")
+        raise ValueError(f"a prompt of {length} tokens, but a context of only {context}")
     # Some tokenizers return token types for models without them.
     unknown = {"token_type_ids"} - inspect.signature(model.forward).parameters.keys()
     moved = {

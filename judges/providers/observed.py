@@ -103,16 +103,16 @@ class Observed:
     def _tell(self, form: str) -> None:
         """Report the ignored parameters, as soon as that is certain."""
         words = {
-            "response_format": f"replies are not held to the {form}",
-            "logprobs": "no log-probabilities come",
-            "n": "one choice comes for several",
-            "max_tokens": "longer replies come",
-            "temperature": "the samples of a question are equal: a mean of them is one reply",
+            "response_format": f"replies are not restricted to the {form}",
+            "logprobs": "replies have no log-probabilities",
+            "n": "one choice is returned instead of several",
+            "max_tokens": "longer replies are returned",
+            "temperature": "all samples of a question are equal, so their mean is one reply",
         }
         for name, why in words.items():
             if name not in self._told and self._is_sure(name):
                 self._told.add(name)
-                self._say(f"takes {name} and ignores it: {why}")
+                self._say(f"accepts {name} but ignores it: {why}")
 
     def _is_sure(self, name: str) -> bool:
         """Return True if enough replies lack a parameter's effect."""

@@ -168,7 +168,10 @@ class OpenAIProvider:
                 if request.exact_schema is not None:
                     self._exact[request.schema_name] = way.exact
                 for name in sorted({*self.left_out} - {*left_out}):
-                    notify(f"the judge {self.config.label} does not take {name}: sent without it")
+                    notify(
+                        f"the judge {self.config.label} rejects {name}: requests "
+                        "are sent without it"
+                    )
                 self.observed.saw(request, samples, replies, FORMS[way.form], self.left_out)
                 return replies[: len(samples)]
 
@@ -192,10 +195,12 @@ class OpenAIProvider:
             while left:
                 left = left[len(self.complete(request, left)) :]
         except ProviderError as error:
-            found.append(f"does not answer the question that shows what it ignores: {error}")
+            found.append(
+                f"does not answer the test question that shows which parameters it ignores: {error}"
+            )
         finally:
             self.observed = before
-        return [*found, *(f"does not take {name}" for name in self.left_out)]
+        return [*found, *(f"rejects {name}" for name in self.left_out)]
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON of a batch's request for one sample, as far as this endpoint is known.
@@ -329,7 +334,7 @@ class OpenAIProvider:
         if isinstance(error, StatusError):
             told, status = self.clean(f"HTTP {error.status}: {error}")[:MAX_MESSAGE], error.status
             if status in (404, 405) and (url := self.config.base_url) and not _VERSION.search(url):
-                told += f"; if it is a server like OpenAI's, name {url}/v1"
+                told += f"; for an OpenAI-compatible server, use {url}/v1"
             if is_filtered(error.body):
                 return ProviderError(told, status=Status.REFUSED)
             after = asked_wait(error.headers, f"{error} {error.body}", time.time())

@@ -63,8 +63,8 @@ class ReplayJudge(Judge):
             key = _key(one.criterion, one.shown_fields, one.sample)
             if self._replies.setdefault(key, reply) != reply:
                 raise JudgeError(
-                    f"{path}, line {number}: another reply to a question of {one.criterion} that "
-                    "stands above; keep one, or number them by `sample`"
+                    f"{path}, line {number}: a second reply to a question of "
+                    f"{one.criterion}; keep one, or number them with `sample`"
                 )
         if not self._replies:
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")

@@ -168,11 +168,15 @@ class Transport:
         try:
             parts = urlsplit(urljoin(self._asked, headers.get("location", "")))
         except ValueError:
-            return "a redirect to what is no URL, which is not followed"
+            return "a redirect to something that is not a URL, which is not followed"
         target = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         told = f"a redirect to {target}, which is not followed"
         named = target.rstrip("/").removesuffix("/chat/completions")
-        return told if self._asked.startswith(named) else f"{told}; if it is yours, name {named}"
+        return (
+            told
+            if self._asked.startswith(named)
+            else f"{told}; if the target is yours, use {named}"
+        )
 
     def _error(self, error: Exception, seconds: float) -> TransportError:
         """Return an exception of the transport in plain words."""
@@ -198,17 +202,17 @@ def _words(error: BaseException) -> str:
     if str(error) in map(str, list(_causes(error))[1:2]):
         return ""
     if isinstance(error, ssl.SSLCertVerificationError):
-        own = "a certificate of your own goes into a file that SSL_CERT_FILE names"
+        own = "put your own certificate into a file and set SSL_CERT_FILE to it"
         return f"certificate verify failed: {error.verify_message} ({own})"
     if isinstance(error, ssl.SSLError):
         # OpenSSL's error for plain text instead of a TLS record.
         plain = error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
-        hint = " (it seems to speak http, not https)" if plain else ""
+        hint = " (the server seems to use http, not https)" if plain else ""
         return f"TLS: {(error.reason or str(error)).lower().replace('_', ' ')}{hint}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if str(error).startswith(("illegal request line", "illegal status line")):  # h11's texts
-        return "its answer is no HTTP (does it speak https?)"
+        return "its answer is not HTTP (does it require https?)"
     return str(error) or type(error).__name__
 
 
@@ -279,7 +283,7 @@ class _Network(httpcore.NetworkBackend):
             httpcore.ConnectError, httpcore.ConnectTimeout: no address does.
         """
         until = timeout if isinstance(timeout, _Deadline) else _Deadline(timeout or math.inf)
-        problem: Exception = httpcore.ConnectError("the host has no address")
+        problem: Exception = httpcore.ConnectError("the server's name has no address")
         left = _addresses(host, port, until)
         while left:
             seconds = until.seconds_left() / len(left)  # a dead address must not take all the time
@@ -372,5 +376,5 @@ def _addresses(host: str, port: int, until: _Deadline) -> list[str]:
         raise httpcore.ConnectTimeout from None
     if isinstance(answer, Exception):
         why = getattr(answer, "strerror", None) or answer
-        raise httpcore.ConnectError(f"the name {host} cannot be looked up ({why})")
+        raise httpcore.ConnectError(f"the server's name {host} cannot be resolved ({why})")
     return list(dict.fromkeys(str(address[0]) for *_, address in answer))

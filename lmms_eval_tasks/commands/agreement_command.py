@@ -37,18 +37,22 @@ def agreement_command(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
     *,
     items: Annotated[
-        str, typer.Option(metavar="N|all", help="How many answers the judge gets; 0 is all.")
+        str,
+        typer.Option(metavar="N|all", help="Number of answers for the judge; 0 or `all` for all."),
     ] = str(checks.ITEMS),
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Data file or folder; if unset your data, else the sample."),
+        typer.Option(
+            "--from",
+            help="Data file or folder; default: your data, or the packaged sample without them.",
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Write numbers, scores and verdicts as JSON.")
+        Path | None, typer.Option(help="JSON file for numbers, scores and verdicts.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Put answers to a judge whose right verdicts are known: how often does it give these?"""
+    """Measure how often a judge gives the right verdicts, on answers with known verdicts."""
     from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.runs import known_answers, prepare
@@ -56,20 +60,20 @@ def agreement_command(
 
     whose, count = registry.find_benchmark(benchmark), _count(items)
     if dry_run and output is not None:
-        raise TasksError("--dry-run has no results to write to --output")
+        raise TasksError("--dry-run makes no results: leave --output out")
     if output is not None:
         check_output(output)
     known, title = _known_answers(whose, source, whole=count is None)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         config = prepare.judge_config(whose, env=environment(dry_run) if dry_run else None)
         if config.provider == NONE:
-            raise JudgeError("none gives no verdicts: name a judge with --judge")
+            raise JudgeError("--judge none gives no verdicts: name a judge")
         print("\n".join(known.source))
         answers = known_answers.draw(known.answers, count)
         if not answers:
             raise DataError(
-                f"{known.source[0]}: there is no answer with a known verdict: name other data with "
-                "--from PATH, or leave it out for the packaged sample"
+                f"{known.source[0]}: no answer with a known verdict: name other data with "
+                "--from PATH, or leave --from out to use the packaged sample"
             )
         if count is None and known.tables:  # the tables also cover answers with unknown verdicts
             answers = list(known.answers)
@@ -78,7 +82,11 @@ def agreement_command(
         summary = f"{len(answers)} answers to judge: {costs.summary(cost)}"
         if dry_run:
             prices = f"cost: {current.prices.origin}; replies in the cache are free"
-            print("\n".join([summary, f"assumed: {ASSUMED}; no repairs", *cost.notes, prices]))
+            print(
+                "\n".join(
+                    [summary, f"assumed: {ASSUMED}; no repeated requests", *cost.notes, prices]
+                )
+            )
             return
         prepare.check_judge(whose)
         notify(announcement(config, prepare.judge_prompt(whose)))
@@ -133,11 +141,11 @@ def _known_answers(
     found = whose.known_answers(place, whole=whole) if source or place.is_dir() else None
     if found is None:
         if source is not None:
-            where = "name other data (docs/judges.md), or leave --from out"
+            where = "name other data with --from PATH (docs/judges.md), or leave --from out"
             raise DataError(f"{source}: no answers with known verdicts of {whose.title}; {where}")
         notify(
-            f"no answers with known verdicts at {place}: the packaged sample's are used "
-            "(--from PATH names others)"
+            f"no answers with known verdicts at {place}: using the packaged sample (--from "
+            "PATH for other data)"
         )
         place = sample.build_sample(settings.cache_dir() / settings.SAMPLE) / whose.name
         found = whose.known_answers(place, whole=whole)
@@ -201,7 +209,7 @@ def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
     failures = [{one["status"] for one in own} - {"ok"} for own in verdicts]
     if lost := sum(bool(own) and own <= NO_REPLY for own in failures):
         notify(
-            f"the judge did not reply about {lost} answers, so this check is not kept: try again"
+            f"the judge did not reply for {lost} answers, so this check is not saved: run it again"
         )
     else:
         checks.save_check(benchmark, check["setup"], check)
@@ -226,7 +234,7 @@ def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
             note += f", kappa {_with_ends(one['kappa'], 1, 2)}"
         notes.append(f"{note}; 95 %, clustered by {one['agree']['clusters']} {clusters}")
     return by_row(
-        f"{check['title']}: verdicts of {check['judge']} on answers whose verdicts are known",
+        f"{check['title']}: verdicts of {check['judge']} on answers with known verdicts",
         [*(["verdict"] * several), "known"],
         [*heads, "no verdict"],
         rows,

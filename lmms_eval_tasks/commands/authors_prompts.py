@@ -62,7 +62,9 @@ def write_prompts(benchmark: str, clone: Path, folder: Path) -> list[str]:
     """
     place = resources.files(registry.package(benchmark)) / "prompts"
     if not (place / "authors.json").is_file():
-        raise PromptError(f"{benchmark}: no way from the authors' texts to ours is known")
+        raise PromptError(
+            f"{benchmark}: the authors' prompts cannot be converted for this benchmark"
+        )
     known = json.loads((place / "authors.json").read_text(encoding="utf-8"))
     own = [one for one in known if any((clone / file).is_file() for file in _files(one))]
     if not own:
@@ -70,7 +72,9 @@ def write_prompts(benchmark: str, clone: Path, folder: Path) -> list[str]:
             f"{', '.join(sorted(_files(one)))} of https://github.com/{one['repository']}"
             for one in known
         )
-        raise PromptError(f"{clone}: another repository, or an older state of it; wanted: {where}")
+        raise PromptError(
+            f"{clone}: not the expected repository, or an older state of it; expected: {where}"
+        )
     told: list[str] = []
     made = {}
     for name, parts in [pair for one in own for pair in one["files"].items()]:
@@ -89,7 +93,7 @@ def write_prompts(benchmark: str, clone: Path, folder: Path) -> list[str]:
         made[name] = folder / owner / file, text
     packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
     if kept := packaged - made.keys():
-        told.append(f"{', '.join(sorted(kept))}: ours (no text for them is known there)")
+        told.append(f"{', '.join(sorted(kept))}: our prompts (the authors publish none)")
     for target, text in made.values():
         target.parent.mkdir(parents=True, exist_ok=True)
         lines = yaml.safe_dump(text, allow_unicode=True, sort_keys=False, width=10_000)
@@ -97,7 +101,8 @@ def write_prompts(benchmark: str, clone: Path, folder: Path) -> list[str]:
     return [
         f"written: {', '.join(str(target) for target, _ in made.values())}",
         *told,
-        "as in ours, what a model wrote stands between tagged lines, and lists are numbered 1., 2.",
+        "as in our prompts, a model's text stands between tagged lines, and lists are "
+        "numbered 1., 2.",
         f"use them with --prompts {folder}",
     ]
 
@@ -115,10 +120,10 @@ def _part(file: Path, part: str, source: Source) -> str:
             if kind in source:
                 parts = text.partition(source[kind])
                 if not parts[1]:
-                    raise ValueError(f"{source[kind]!r} does not stand in it")
+                    raise ValueError(f"it does not contain {source[kind]!r}")
                 text = "".join(parts[keep])
     except (DataError, ValueError, OSError, SyntaxError, RecursionError, MemoryError) as error:
-        raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
+        raise PromptError(f"{part}: {file}: {error}; the file has an unknown form") from None
     text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
     if lost := set(source.get("needs", ())) - placeholders(text):
         raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")
@@ -164,7 +169,7 @@ def _of_yaml(file: Path, keys: str) -> str:
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
     if not isinstance(here, str):
-        raise ValueError(f"{file.name}: no text at {keys}")
+        raise ValueError(f"{file.name}: no text under {keys}")
     return here
 
 
@@ -187,7 +192,7 @@ def _placed(tree: ast.AST, place: str) -> ast.expr:
             raise ValueError(f"{place}: no {step}")
         tree = found[int(number or 0)]
     if not isinstance(tree, ast.expr):
-        raise ValueError(f"{place} is no text")
+        raise ValueError(f"{place} is not a text")
     return tree
 
 

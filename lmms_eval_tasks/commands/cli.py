@@ -30,10 +30,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(
-    help="Look at, validate and place a benchmark's files.", no_args_is_help=True
+data_app = typer.Typer(help="Show, check and install a benchmark's files.", no_args_is_help=True)
+prompts_app = typer.Typer(
+    help="Show or replace the prompts for models and judges.", no_args_is_help=True
 )
-prompts_app = typer.Typer(help="The texts that models and judges are given.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(prompts_app, name="prompts")
 
@@ -67,7 +67,12 @@ def _options(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - printed by its callback
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="And the host's."),
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the versions of lmms-eval-tasks and lmms-eval.",
+        ),
     ] = False,
 ) -> None:
     if context.invoked_subcommand != "doctor":  # doctor reports this with its other findings
@@ -76,7 +81,7 @@ def _options(
 
 @app.command("list")
 def list_tasks() -> None:
-    """Show the tasks and groups, by benchmark."""
+    """Print the tasks and groups, by benchmark."""
     console = table_console()
     for benchmark in registry.usable_benchmarks():
         tasks, groups = benchmark.tasks, registry.groups(benchmark.name)
@@ -87,21 +92,21 @@ def list_tasks() -> None:
 
 @app.command()
 def path() -> None:
-    """Print the folder of the tasks, for `--include_path`."""
+    """Print the folder of the task files, for lmms_eval `--include_path`."""
     print(Path(__file__).resolve().parent.parent)
 
 
 @app.command("settings")
 def list_settings() -> None:
-    """Print every option and variable, as docs/settings.md has them."""
+    """Print every option and variable, as in docs/settings.md."""
     print(settings.markdown(), end="")
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where logs and the tiny checkpoint go.")] = Path(
-        "out/demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for runs, logs and the tiny checkpoint.")
+    ] = Path("out/demo"),
 ) -> None:
     """Run the packaged sample end to end on this machine, with four small models."""
     from lmms_eval_tasks.sample import demo as demonstration
@@ -112,11 +117,16 @@ def demo(
 
 @data_app.command()
 def status() -> None:
-    """Show which benchmarks' data is there, and what is missing or unreadable."""
+    """Show each benchmark's data: where it is, and which videos are missing or unreadable."""
     root = settings.data_root()
     sample.ready()
     left = ("benchmark", "found", "where", "version")
-    table = Table(*left, title=f"Data root: {root} ({settings.DATA})", title_justify="left")
+    table = Table(
+        *left,
+        title=f"Data root: {root} (to change it: lmms_eval {settings.DATA.option} ROOT, "
+        f"or {settings.DATA}=ROOT)",
+        title_justify="left",
+    )
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
@@ -137,22 +147,28 @@ def status() -> None:
 @data_app.command()
 def prepare(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
-    source: Annotated[Path, typer.Option("--from", help="The data file, or its folder.")],
-    link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
+    source: Annotated[
+        Path, typer.Option("--from", help="The data file, or the folder that holds it.")
+    ],
+    link: Annotated[bool, typer.Option(help="Make links instead of copies.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
     if settings.is_sample():  # the sample is never changed
-        raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
+        raise DataError(
+            f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
+            "unset it, or set it to a folder"
+        )
     print(registry.find_benchmark(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()
 def models(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Models, as in --model.")
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Names of models, as in lmms_eval --model."),
     ] = None,
 ) -> None:
-    """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
+    """Print how model classes take videos, pictures and sound, and the argument for 32 frames."""
     from lmms_eval_tasks.models import capability_pages
 
     for name in names or ():
@@ -168,11 +184,15 @@ def _group() -> None:
 
 @prompts_app.command("import")
 def import_prompts(
-    benchmark: Annotated[str, typer.Argument(help="Whose prompts.")],
-    clone: Annotated[Path, typer.Option("--from", help="Your clone of the authors' repository.")],
-    to: Annotated[Path, typer.Option(help="The folder to write, for --prompts.")] = Path("prompts"),
+    benchmark: Annotated[str, typer.Argument(help="The benchmark.")],
+    clone: Annotated[
+        Path, typer.Option("--from", help="Folder with your clone of the authors' repository.")
+    ],
+    to: Annotated[Path, typer.Option(help="Folder to write, for use with --prompts.")] = Path(
+        "prompts"
+    ),
 ) -> None:
-    """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
+    """Write the authors' prompts, taken from your clone of their repository, for --prompts."""
     from lmms_eval_tasks.commands import authors_prompts
 
     for line in authors_prompts.write_prompts(registry.find_benchmark(benchmark).name, clone, to):
@@ -202,7 +222,9 @@ def _add_commands_of_benchmarks() -> None:
         for known in ("registered_commands", "registered_groups"):
             for one in getattr(own, known):
                 if (called := _name_of(one)) in taken:
-                    notify(f"the command {called} of {name} is left out: there is one already")
+                    notify(
+                        f"the command {called} of {name} is skipped: another command has this name"
+                    )
                 else:
                     taken.add(called)
                     getattr(app, known).append(one)

@@ -27,14 +27,17 @@ _MARKS = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "error": ("✘", "
 def doctor_command(
     *,
     tasks: Annotated[
-        str, typer.Option(help="Tasks or groups, separated by commas; of all data there are.")
+        str,
+        typer.Option(
+            help="Tasks or groups, separated by commas; default: all benchmarks with data."
+        ),
     ] = "",
-    model: Annotated[str | None, typer.Option(help="As the host's --model.")] = None,
+    model: Annotated[str | None, typer.Option(help="As in lmms_eval --model.")] = None,
     model_args: ModelArgs = "",
     force_simple: ForceSimple = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Find what would stop a run, before it. A judge that --judge names is asked one question."""
+    """Check everything that could stop a run. With --judge, send the judge one test question."""
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     run = {"model": model, "model_args": model_args, "force_simple": force_simple}
     console, begun, found = table_console(), time.monotonic(), []
@@ -65,7 +68,7 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     from lmms_eval_tasks.models import model_capabilities
 
     host = DoctorCheck(
-        "host",
+        "lmms-eval",
         needs.examined,
         f"pip install lmms-eval=={model_capabilities.capability_table().host}",
     )

@@ -129,5 +129,7 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
 def _benchmark(task: str) -> Benchmark:
     known = {name: one for one in registry.usable_benchmarks() for name in one.tasks}
     if task not in known:
-        raise TasksError(f"there is no task {task!r}{nearest(task, known)} (lmms-eval-tasks list)")
+        raise TasksError(
+            f"no task {task!r}{nearest(task, known)} (all tasks: lmms-eval-tasks list)"
+        )
     return known[task]

@@ -16,12 +16,14 @@ from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
 from lmms_eval_tasks.utils import saved_runs as saved_files
 
-Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
-Output = Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")]
+Logs = Annotated[
+    list[Path], typer.Argument(help="Sample files of saved runs, or folders with them.")
+]
+Output = Annotated[Path | None, typer.Option(help="JSON file for the numbers.")]
 
 
 def rescore_command(logs: Logs, *, output: Output = None) -> None:
-    """Compute every metric again from samples saved with `--log_samples`; asks nobody."""
+    """Compute every metric again from samples saved with `--log_samples`; sends no request."""
     settings.check_settings()
     _score(_read(logs), None, output)
 
@@ -32,20 +34,26 @@ def judge_command(
     *,
     batch: Annotated[
         Path | None,
-        typer.Option(help="Ask nobody: write the requests as an OpenAI batch (half the price)."),
+        typer.Option(
+            help="File to write the requests to, as an OpenAI batch (half the price); no judge is "
+            "asked."
+        ),
     ] = None,
     batch_results: Annotated[
-        Path | None, typer.Option(help="Take the replies from a batch's results.")
+        Path | None,
+        typer.Option(help="File with the results of such a batch; the replies are read from it."),
     ] = None,
     output: Output = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Folder for the run with its verdicts; LOGS_judged if unset."),
+        typer.Option(help="Folder for a copy of the run with its verdicts; default: LOGS_judged."),
     ] = None,
 ) -> None:
-    """Give saved answers this judge's verdicts; those that it gave before are kept."""
+    """Judge the answers of saved runs; verdicts that this judge gave before are kept."""
     if batch is not None and batch_results is not None:
-        raise TasksError("either --batch writes a file or --batch-results reads one, not both")
+        raise TasksError(
+            "--batch writes a file and --batch-results reads one: use one of the two options"
+        )
     saved = _read(logs)
     spec = settings.text(settings.JUDGE)
     spec = spec or prepare.judge_config(registry.load_benchmark(saved[0][0]), env=os.environ).model
@@ -79,5 +87,7 @@ def _read(logs: Sequence[Path]) -> Saved:
         if (own := [run for run in runs if registry.of_task_name(run.task) == name])
     ]
     if not found:
-        raise DataError(f"no tasks of this suite in {', '.join(str(run.file) for run in runs)}")
+        raise DataError(
+            f"no tasks of lmms-eval-tasks in {', '.join(str(run.file) for run in runs)}"
+        )
     return found

@@ -56,7 +56,7 @@ class Upload(NamedTuple):
 
     def __str__(self) -> str:
         if self.total is None or self.each is None:
-            return f"{self.task}: not known ({self.how})"
+            return f"{self.task}: unknown ({self.how})"
         files = f", {self.files:,} files of {size(self.file)}, each once" if self.file else ""
         each = f"{self.requests:,} requests of {size(self.each)}{files}"
         return f"{self.task}: {size(self.total)}: {each} ({self.how})"
@@ -102,13 +102,13 @@ def upload_lines(
         return
     who, name = f"{model.name} ({model.interface})", _name(model.name)
     if name in UNKNOWN:
-        yield f"not known: {who} asks a server, and what it sends was not looked at"
+        yield f"unknown: {who} sends requests to a server, and its code was not examined"
         return
     if (measure := _measure(name, model)) is None:
-        yield f"nothing: {who} runs here"
+        yield f"nothing: {who} runs on this machine"
         return
     if model.arguments.get("pass_video_url"):
-        yield f"{who} sends a video's address in its place: the server reads the file itself"
+        yield f"{who} sends the address of a video, not the video: the server reads the file itself"
     with endpoints.right_media():
         each = [_of_task(*one, measure, limit) for one in tasks]
         yield from map(str, each)
@@ -116,11 +116,13 @@ def upload_lines(
         if not known:
             return
         total, unknown = f"{size(sum(known))} in all", len(each) - len(known)
-        told = f"{total}, but for {unknown} tasks of which it is not known" if unknown else total
+        told = f"{total}, without {unknown} tasks whose size is unknown" if unknown else total
         option = settings.MODEL_PICTURES.option
         by_address = model.arguments.get("pass_video_url")
         if isinstance(measure, _Chat) and _format(measure) == "PNG" and not by_address:
-            told += f"; frames and pictures as JPEG ({option} jpeg) are a seventh of PNG"
+            told += (
+                f"; frames and pictures as JPEG ({option} jpeg) are about a seventh of PNG's size"
+            )
         yield told
 
 
@@ -162,9 +164,9 @@ def _of_task(
         return Upload(name, 0, 0.0, how="no docs")
     each, file = (sum(numbers) / len(sent) for numbers in zip(*sent, strict=True))
     least, most = (size(end(sum(one) for one in sent)) for end in (min, max))
-    spread = "" if least == most else f", of {least} to {most}"
+    spread = "" if least == most else f", {least} to {most} each"
     coded = f", as {name_of}" if (name_of := _format(measure)) else ""
-    how = f"by {len(sent)} of them{spread}{coded}"
+    how = f"estimated from {len(sent)} requests{spread}{coded}"
     return Upload(name, len(docs), each, len(shown) if file else 0, file, how)
 
 

@@ -84,7 +84,7 @@ def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
     found = [align(name, own, release) for name, own in read_candidates(paths).items()]
     for one in found:
         if not one.answers:
-            raise DataError(f"{one.candidate}: not one answer fits the release: {one.problems[0]}")
+            raise DataError(f"{one.candidate}: no answer fits the release: {one.problems[0]}")
     problems = [problem for one in found for problem in one.problems]
     if problems and not settings.value(settings.ALLOW_BAD_ITEMS):
         lines = "\n".join(f"  {problem}" for problem in problems)
@@ -109,12 +109,12 @@ def align(name: str, answer_files: Mapping[str, AnswerFile], release: CvrrReleas
         joined = _joined(entries, places, known)
         texts = {place: entries[number].text for place, number in joined.items()}
         told = {
-            "answers that fit no question of the release, or several": [
+            "answers that fit no question of the release, or several questions": [
                 one.id or repr(one.question)
                 for number, one in enumerate(entries)
                 if number not in joined.values()
             ],
-            "answers whose `A` is no text": [
+            "answers whose `A` is not a text": [
                 repr(entries[joined[place]].question) for place in texts if texts[place] is None
             ],
             "questions without an answer": [
@@ -240,8 +240,8 @@ def read_candidates(paths: Sequence[Path]) -> Candidates:
         given = [*_predictions(path), *_saved(path)]
         if not given:
             raise DataError(
-                f"{path}: no answers of a candidate (expected MODEL/DIMENSION.json with {{Q, A}}, "
-                f"or *_samples_{ANSWERS}DIMENSION.jsonl)"
+                f"{path}: no answers (expected MODEL/DIMENSION.json with {{Q, "
+                f"A}}, or *_samples_{ANSWERS}DIMENSION.jsonl)"
             )
         for name, dimension, answers in given:
             other = found.setdefault(name, {}).setdefault(dimension, answers)
@@ -288,12 +288,13 @@ def _saved(path: Path) -> Iterator[tuple[str, str, AnswerFile]]:
     for run in map(saved_runs.read_saved_run, files):
         dimension = dimension_of(run.task)
         if not dimension:
-            raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")
+            raise DataError(f"{run.file}: {run.task} is not a task with answers of CVRR-ES")
         items = saved_runs.saved_items(run)
         names = list(dict.fromkeys(item.get("candidate") or "" for item in items))
         if len(names) > 1:
             raise DataError(
-                f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model"
+                f"{run.file}: answers of {names[0]} and of {names[1]}; a file "
+                "may hold the answers of only one model"
             )
         # Without the run's results file: the folder, which lmms-eval names after the model.
         name = names[0] or run.model or run.file.parent.name

@@ -39,24 +39,29 @@ def debate_command(
     *,
     candidates: Annotated[
         list[Path],
-        typer.Option(help="A folder of MODEL/DIMENSION.json, or saved samples; repeatable."),
+        typer.Option(help="Folder of MODEL/DIMENSION.json, or saved samples; may be repeated."),
     ],
-    out: Annotated[Path, typer.Option(help="The file of ratings to write, one a line.")] = Path(
+    out: Annotated[Path, typer.Option(help="File to write the ratings to, one per line.")] = Path(
         "reference.jsonl"
     ),
     judge: Annotated[
         str | None,
         typer.Option(
-            help="A debate's file, or with --single a model; "
-            "unset: GPT-3.5 and GPT-4o, as in the paper (docs/judges.md)."
+            help="File of a debate, or with --single a model (docs/judges.md); "
+            "default: GPT-3.5 and GPT-4o, as in the paper."
         ),
     ] = None,
     single: Annotated[
-        bool, typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5.")
+        bool,
+        typer.Option(
+            "--single",
+            help="Ask one model that sees the reference answer, in place of a debate; "
+            "default: GPT-3.5.",
+        ),
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
+    """Rate answers 1 to 5 in a debate of models that see the reference; can be resumed."""
     said = out.with_name(f"{out.stem}{ENDING}")
     for file in (out, said):
         check_output(file)
@@ -68,7 +73,7 @@ def debate_command(
             print(line)
         planned = reference.estimate(config, asked)
         if dry_run:
-            print(f"{len(asked):,} answers to rate by {config.label}")
+            print(f"{len(asked):,} answers to rate with {config.label}")
             print("\n".join(planned))
             return
         judges.preflight(config, [reference.reference_criterion()])
@@ -83,9 +88,9 @@ def debate_command(
     print(f"{out}: {len(rated):,} answers; transcripts in {said}")
     if failed := sum(one.verdict.score is None for one in rated):
         print(
-            f"{failed:,} without a rating: run the same command again to go on; replies of no use "
-            "are kept, and asked for once more with `repairs: 2` in a file of the judge "
-            "(docs/judges.md)"
+            f"{failed:,} without a rating: run the same command again to "
+            "continue; to ask again for replies that could not be read, set "
+            "`repairs: 2` in the judge's file (docs/judges.md)"
         )
     invalid.stop(problems)
 
@@ -114,9 +119,9 @@ def _check_old(out: Path, label: str, answers: Iterable[AnswerToRate]) -> None:
     there = ratings.read_ratings([out]) if out.exists() else []
     for row in (one for one in there if (one.judge, one.round, one.item) not in ours):
         raise DataError(
-            f"--out {out}: has a rating of {row.candidate}'s answer to {row.question} by "
-            f"{row.judge} ({row.round}), which this run would not make again; name another file, "
-            "or remove it"
+            f"--out {out}: has a rating of {row.candidate}'s answer to "
+            f"{row.question} by {row.judge} ({row.round}), which this run would "
+            "not repeat; name another file, or remove this one"
         )
 
 
@@ -143,17 +148,19 @@ BENCHMARK = "cvrr_es"
 def reliability_command(
     ratings: Annotated[
         list[Path],
-        typer.Argument(help="Files of ratings and saved samples, of all judges and rounds."),
+        typer.Argument(help="Files of ratings and saved samples, from all judges and rounds."),
     ],
     *,
     reference: Annotated[
         list[Path] | None,
-        typer.Option(help="Reference ratings (`debate` makes them); repeatable; of one rater."),
+        typer.Option(
+            help="Files of reference ratings by one rater (`debate` makes them); may be repeated."
+        ),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    output: Annotated[Path | None, typer.Option(help="JSON file for all numbers.")] = None,
+    html: Annotated[Path | None, typer.Option(help="HTML file for the report.")] = None,
 ) -> None:
-    """Compare judges with a reference: kappas, intervals and panels, as tables and a page."""
+    """Measure the agreement of judges with a reference: kappas, intervals, panels, tables, page."""
     if html is not None:
         extras.require("report", "--html")
     for file in filter(None, (output, html)):
@@ -185,7 +192,7 @@ def reliability_command(
 def _told(loaded: rating_files.Loaded) -> Sequence[str]:
     """Lines on rows that are left out, and the conditions of the runs."""
     left_out = listed(loaded.problems).split("\n") if loaded.problems else []
-    notes = [f"left out: {line.strip()}" for line in left_out]
+    notes = [f"skipped: {line.strip()}" for line in left_out]
     for rated in loaded.runs:
         # Conditions of the judge are about the answers' judge, not about ratings.
         own = [

@@ -34,8 +34,8 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 NO_REFERENCE = (
-    f"no reference ratings were named ({CVRR_REFERENCE}): kappa and leniency are missing; "
-    "make some with lmms-eval-tasks debate, and add them to these ratings with "
+    "no reference ratings (--cvrr-reference), so kappa and leniency are "
+    "missing; to make some: lmms-eval-tasks debate; to add them to this run: "
     f"{CVRR_REFERENCE}=FILE lmms-eval-tasks rescore RUN"
 )
 # Names of this argument in lmms-eval's classes.
@@ -91,14 +91,15 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
         rating_files = settings.value(CVRR_RATINGS)
         if not rating_files:
             raise DataError(
-                "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
-                f"runs, with --cvrr-ratings or {CVRR_RATINGS}=PATH,PATH"
+                "no ratings by other judges: name files of ratings, or saved "
+                "samples of cvrr_judge runs, with --cvrr-ratings PATH,PATH (or "
+                f"{CVRR_RATINGS}=PATH,PATH)"
             )
         first = ratings.read_ratings(rating_files)
     answered = aligned(found)
     lost = loaded.left_out(judging[0])
     if not any(name not in lost for one in answered for name in one.answers):
-        raise DataError("no candidate answered a question that can be asked")
+        raise DataError("no candidate has an answer to a usable question")
     expected = {
         AnswerKey(q.id, one.candidate): ratings.rated_hash(
             q.question, q.video_id, one.answers[q.id]
@@ -135,8 +136,9 @@ def aligned(release: CvrrRelease) -> list[Aligned]:
     paths = settings.value(CVRR_CANDIDATES)
     if not paths:
         raise DataError(
-            "no candidates to judge: name folders MODEL/DIMENSION.json, or saved samples of "
-            f"cvrr_es runs, with --cvrr-candidates or {CVRR_CANDIDATES}=PATH,PATH"
+            "no answers to judge: name folders of MODEL/DIMENSION.json, or "
+            "saved samples of cvrr_es runs, with --cvrr-candidates PATH,PATH "
+            f"(or {CVRR_CANDIDATES}=PATH,PATH)"
         )
     fitting = candidates.fitting(paths, release)
     named: dict[str, str] = {}
@@ -160,16 +162,16 @@ def reference() -> list[RatingRow]:
     rows = [row for row in ratings.read_ratings(paths) if row.round == "reference"] if paths else []
     if paths and not rows:
         raise DataError(
-            f"{', '.join(map(str, paths))}: no rows of the round `reference` "
-            f"({CVRR_REFERENCE}); make them with lmms-eval-tasks debate"
+            f"{', '.join(map(str, paths))}: no ratings of the round `reference` "
+            "(--cvrr-reference); to make some: lmms-eval-tasks debate"
         )
     seen: dict[AnswerKey, str] = {}
     for row in rows:
         other = seen.setdefault(row.item, row.judge)
         if other != row.judge:
             raise DataError(
-                f"{row.question}, {row.candidate}: reference ratings by {other} and {row.judge}; "
-                "name one of them"
+                f"{row.question}, {row.candidate}: reference ratings by {other} "
+                f"and {row.judge}; name only one of them"
             )
     return rows
 
@@ -223,8 +225,9 @@ def describe_data(loaded: LoadedData | None) -> tuple[dict[str, object], list[Co
         section |= _of_judges(known)
         if known.other_ratings:
             told = (
-                f"{known.other_ratings:,} ratings by others are of other questions, videos or "
-                "answers than this run's, under the same ids: left out"
+                f"{known.other_ratings:,} ratings by others have the ids of "
+                "this run's questions, but other questions, videos or answers: "
+                "skipped"
             )
             conditions.append(Condition(Kind.OTHER_ITEMS, told))
         if known.rated and not any(one.reference for one in known.rated.values()):
@@ -233,7 +236,7 @@ def describe_data(loaded: LoadedData | None) -> tuple[dict[str, object], list[Co
             conditions += [
                 Condition(Kind.NOTE, f"{task}: {told}", (task,)) for told in _of_mixture(one)
             ]
-    rule = "the video is handed over as a file: the model's own maximum of frames applies"
+    rule = "the video is passed as a file: the model's own maximum of frames applies"
     frames: dict[str, Any] = {"rule": rule}
     if asked := settings.frames_for("", default=0):
         frames = {"rule": "uniform frames in order, as images", "asked": asked}
@@ -247,14 +250,15 @@ def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
     choices = {choice.stratum: choice for choice in judge_task.choices.values()}.values()
     if often := sum(not choice.judges for choice in choices):
         yield (
-            f"no judge passed in {often} of {len(choices)} choices (one for each fold and "
-            f"dimension; {judge_task.rule}), and there the final judge rates alone"
+            f"no judge passed in {often} of {len(choices)} choices (one for "
+            f"each fold and dimension; {judge_task.rule}); there the final judge rates "
+            "alone"
         )
     mine = folded(running_model())
     if all(folded(row.judge) != mine for own in judge_task.first.values() for row in own):
         yield (
-            f"no first rating by {running_model()} itself, which the published mixture may be "
-            "shown too: name its cvrr_judge run with --cvrr-ratings"
+            f"no first rating by {running_model()} itself, which the published "
+            "mixture may also see: name its cvrr_judge run with --cvrr-ratings"
         )
 
 

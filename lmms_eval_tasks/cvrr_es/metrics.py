@@ -138,7 +138,7 @@ def partial_means(sides: Iterable[str]) -> list[str]:
     number = len(list(sides))
     if number == len(DIMENSIONS):
         return []
-    return [f"means over {number} of {len(DIMENSIONS)} dimensions: those that were given"]
+    return [f"means over {number} of {len(DIMENSIONS)} dimensions: those with items"]
 
 
 # --- ratings --------------------------------------------------------------------------------------

@@ -32,9 +32,11 @@ from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import FileName, Text, validation_problems
 
 HOW_TO_GET = (
-    "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
-    "lmms-eval/CVRR-ES on the Hugging Face hub. Their licences disagree (MIT, CC BY, CC BY-NC-SA): "
-    "use them for non-commercial ends only; nothing of them comes with this package"
+    "Annotations and videos: "
+    "https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
+    "lmms-eval/CVRR-ES on the Hugging Face hub. Their licences disagree (MIT, "
+    "CC BY, CC BY-NC-SA): use them only for non-commercial purposes; this "
+    "package holds none of them"
 )
 UNPACKED = "CVRR-ES"  # the folder inside both archives
 _PARQUET = "test-*.parquet"  # a dimension's only file on the hub
@@ -127,7 +129,7 @@ def find_annotations(base: Path, dimension: str) -> Path | None:
     there = [*([released] if released.is_file() else []), *sorted(own.glob(_PARQUET))]
     if len(there) > 1:
         names = ", ".join(path.name for path in there)
-        raise DataError(f"{own}: several annotation files ({names}); keep one")
+        raise DataError(f"{own}: several annotation files ({names}); keep only one")
     return there[0] if there else None
 
 
@@ -157,7 +159,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
                 asked[name] = one.Q
         if len(bad) == len(rows):
             first = "".join(f"; {why}" for why in list(bad.values())[:1])
-            raise DataError(f"{file}: not one of {len(rows)} rows can be used{first}")
+            raise DataError(f"{file}: none of {len(rows)} rows can be used{first}")
         problems |= bad
         places[dimension], content[dimension] = asked, held
     return CvrrRelease(
@@ -185,4 +187,4 @@ def media_sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
 
 def status_notes(release: CvrrRelease) -> list[str]:
     """Lines for `data status` on the dimensions that are missing."""
-    return [f"{name}: not there" for name in DIMENSIONS if name not in release.annotations]
+    return [f"{name}: missing" for name in DIMENSIONS if name not in release.annotations]

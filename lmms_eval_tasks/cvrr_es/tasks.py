@@ -175,8 +175,8 @@ def _rated(name: str) -> Task[RatingDoc, KeptRating, RatingItem]:
 
 def _uncompared(items: Sequence[RatingItem]) -> list[str]:
     told = (
-        "the reference has no rating of these answers: compare the ids of the questions and the "
-        "names of the candidates"
+        "the reference has no rating of these answers: compare the ids of the "
+        "questions and the names of the candidates"
     )
     compared = any(item["reference_rating"] is not None for item in items)
     return [told] if not compared and data.reference() else []

@@ -108,14 +108,16 @@ class Examination:
         """The checks in the order of a run: each builds on the findings of those before it."""
         yield DoctorCheck("tasks", self._tasks, "lmms-eval-tasks list")
         yield DoctorCheck("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
-        yield DoctorCheck("frames", self._frames, f"another {settings.FRAMES.option}")
+        yield DoctorCheck("frames", self._frames, f"correct {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
             get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
             yield DoctorCheck(f"{own}: data", partial(self._data, benchmark, names), get)
             look = partial(self._prompts, benchmark, names)
             yield DoctorCheck(
-                f"{own}: prompts", look, f"mend that file, or unset {settings.PROMPTS}"
+                f"{own}: prompts",
+                look,
+                f"correct that file, or leave {settings.PROMPTS.option} out",
             )
         if self._model is not None:
             name = model.name if (model := context.current().model) else ""
@@ -129,7 +131,10 @@ class Examination:
             if benchmark.name in self._cuts:
                 yield from self._of_media(benchmark)
             if any(benchmark.tasks[name].judgements for name in names):
-                mend = f"export {KEY}=..., or --judge SPEC, which may be none (docs/judges.md)"
+                mend = (
+                    "--judge SPEC (also: none, to judge later; docs/judges.md), or "
+                    f"export {KEY}=..."
+                )
                 look = partial(self._judge, benchmark, names)
                 yield DoctorCheck(f"{benchmark.name}: judge", look, mend)
         if self._uploads is not None:
@@ -138,12 +143,14 @@ class Examination:
     def _of_media(self, benchmark: Benchmark) -> Iterator[DoctorCheck]:
         own, cuts = benchmark.name, self._cuts[benchmark.name]
         option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
-        again = f"fetch it again, or leave it out with {option.option}"
+        again = f"download it again, or skip it with {option.option}"
         videos = sorted({path for path, _ in cuts})
         yield DoctorCheck(f"{own}: videos", partial(_videos, benchmark, videos), again)
         different = {cut.key: cut for _, cut in cuts}
         look = partial(self._clips, benchmark, [*different.values()])
-        yield DoctorCheck(f"{own}: clips", look, f"more room ({settings.CACHE}=DIR), or {again}")
+        yield DoctorCheck(
+            f"{own}: clips", look, f"{settings.CACHE}=DIR on a disk with more space, or {again}"
+        )
 
     # --- data and model -------------------------------------------------------------------------
 
@@ -151,14 +158,14 @@ class Examination:
         root = settings.data_root()
         there = [name for name in registry.NAMES if (root / name).is_dir()]
         if not self._names and not there:
-            get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE"
-            mend = f"{get}, {settings.DATA}=ROOT or {settings.DATA}={settings.SAMPLE}"
-            yield Finding("error", f"{root}: there are no data of any benchmark", mend)
+            get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE, or"
+            mend = f"{get} {settings.DATA.option} ROOT, or {settings.DATA.option} {settings.SAMPLE}"
+            yield Finding("error", f"{root}: no data of any benchmark", mend)
             return
         tasks = registry.selected(self._names or there)
         self._chosen = list(registry.benchmarks_of(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
-        yield Finding("ok", f"{len(tasks)} of {own}")
+        yield Finding("ok", f"{len(tasks)} tasks of {own}")
 
     def _extras(self) -> Findings:
         prepare.check_extras(self._chosen)
@@ -175,7 +182,7 @@ class Examination:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
             ways = [f"{one.option} {one.metavar}".strip() for one in named]
             if any(one in _ALLOW for one in named):
-                ways = ["put them there (lmms-eval-tasks data status)", *ways]
+                ways = ["put them there (lmms-eval-tasks data status shows where)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
             # Go on with the data that can be used.
             with suppress(DataError), settings.use_options(dict.fromkeys(_ALLOW, "1")):
@@ -186,8 +193,10 @@ class Examination:
         told = ", ".join([*counts, f"{seen.videos:,} video files", f"version {found.digest}"])
         yield Finding("ok", f"{seen.where}: {told}")
         if left := {one: why for name in names for one, why in found.left_out(name).items()}:
-            told = f"{len(left):,} left out, as was allowed:\n{listed(left)}"
-            yield Finding("warning", told, "put them there (lmms-eval-tasks data status)")
+            told = f"{len(left):,} skipped, as allowed by your options:\n{listed(left)}"
+            yield Finding(
+                "warning", told, "put them there (lmms-eval-tasks data status shows where)"
+            )
 
     def _prompts(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         used = [*benchmark.prompts(names).values(), benchmark.judge_prompt()]
@@ -210,7 +219,7 @@ class Examination:
         """Check the docs of tasks, and collect their media jobs."""
         docs = {name: benchmark.docs(loaded, name) for name in names}
         if empty := [name for name, own in docs.items() if not own]:
-            yield Finding("error", f"nothing is left of {', '.join(empty)}")
+            yield Finding("error", f"no item can be run of {', '.join(empty)}")
         made = [
             (str(doc["video_path"]), cut)
             for name, own in docs.items()
@@ -235,7 +244,9 @@ class Examination:
         lost = media.make_jobs(parts, benchmark.title, benchmark.media_messages[0])
         if lost:
             why = {cut.name: lost[cut.key] for cut in tried if cut.key in lost}
-            yield Finding("error", f"{len(lost)} of {len(tried)} made for trial:\n{listed(why)}")
+            yield Finding(
+                "error", f"{len(lost)} of {len(tried)} trial clips cannot be made:\n{listed(why)}"
+            )
         if made := len(tried) - len(lost):
             grown = _media_bytes() - size
             self._needed += grown / made * (len(cuts) - made)
@@ -244,8 +255,9 @@ class Examination:
             if state == "ok" and free < self._needed + ROOM:
                 state = "warning"
             told = (
-                f"{made} of {len(cuts):,} made for trial took {grown / 1e6:,.1f} MB more; all that "
-                f"are left may take {self._needed / 1e9:,.2f} GB, and {free / 1e9:,.2f} are free"
+                f"{made} trial clips of {len(cuts):,} took {grown / 1e6:,.1f} "
+                f"MB; the others may take {self._needed / 1e9:,.2f} GB, and "
+                f"{free / 1e9:,.2f} GB are free"
             )
             yield Finding(state, told)
 
@@ -256,11 +268,16 @@ class Examination:
         config, named = prepare.judge_config(benchmark), settings.text(settings.JUDGE)
         models = {one.label: one for one in config.endpoints if one.provider == OPENAI}
         if config.provider == NONE:
-            yield Finding("ok", "none: answers are kept, to be judged later")
+            yield Finding("ok", "none: answers are saved without verdicts, to be judged later")
         elif not models:
-            yield Finding("ok", f"{config.label}: can be used; it is no endpoint to ask")
+            yield Finding(
+                "ok", f"{config.label}: can be used; not an endpoint, so no test question"
+            )
         elif not named:
-            why = f"not asked: it is the paper's, nobody named it (--judge {config.label})"
+            why = (
+                "the paper's judge, not tested; to send it one test question: "
+                f"--judge {config.label}"
+            )
             yield Finding("ok", f"{config.label}: {why}")
         elif found := self._found.get(benchmark.name):
             asked = next(_requests_to_judge(benchmark, names, found), None)
@@ -277,10 +294,10 @@ def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
     parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
     bad = media.make_jobs(parts, benchmark.title, "first and last frames decoded")
     if good := len(paths) - len(bad):
-        yield Finding("ok", f"{good:,}: first and last frame decoded")
+        yield Finding("ok", f"first and last frame of {good:,} videos decoded")
     if bad:
         told = listed({path: why.removeprefix(f"{path}: ") for (path,), why in bad.items()})
-        yield Finding("error", f"{len(bad):,} of {len(paths):,} cannot be decoded:\n{told}")
+        yield Finding("error", f"{len(bad):,} of {len(paths):,} videos cannot be decoded:\n{told}")
 
 
 def _media_bytes() -> int:
@@ -308,10 +325,13 @@ def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any])
         told = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"
         if not departures:
             return Finding("ok", told)
-        mend = "nothing, if its numbers may rest on that; else a server that keeps to them"
+        mend = (
+            "nothing, if this is acceptable for your numbers; otherwise a server "
+            "that respects these settings"
+        )
         return Finding("warning", f"{told}; it {'; it '.join(departures)}", mend)
-    told = f"{model.label}: one request, no verdict after {took}: {verdict.status}: "
-    mend = "another reply_format or model as --judge FILE.yml (docs/judges.md)"
+    told = f"{model.label}: no verdict for one test request after {took}: {verdict.status}: "
+    mend = "--judge FILE.yml with another reply_format or model (docs/judges.md)"
     if verdict.status == Status.API_ERROR.value:
-        mend = "the URL, the model's name or the key of --judge (docs/judges.md)"
+        mend = "correct the URL, the model's name or the key of --judge (docs/judges.md)"
     return Finding("error", told + verdict.reason, mend)

@@ -27,9 +27,15 @@ _ENCODERS = ("libx264", "aac")  # for the clips and their sound
 
 def checks() -> Iterator[DoctorCheck]:
     """The checks of this machine, for any run."""
-    yield DoctorCheck("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
+    yield DoctorCheck(
+        "settings",
+        _settings,
+        f"unset the variable (docs/settings.md lists all {settings.PREFIX}...)",
+    )
     yield DoctorCheck("versions", _versions, "pip install --upgrade lmms-eval-tasks")
-    yield DoctorCheck("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")
+    yield DoctorCheck(
+        "gpu", _gpu, "run nvidia-smi, and install the torch for its CUDA version (pytorch.org)"
+    )
     yield DoctorCheck("encoders", _encoders, "pip install --force-reinstall 'av>=15,<16'")
     yield DoctorCheck("keys", _keys, f"export {KEY}=...")
     places = {settings.CACHE: settings.cache_dir, settings.JUDGE_CACHE: settings.judge_cache}
@@ -83,7 +89,7 @@ def _versions() -> Findings:
             continue
         found = _version(needed.name)
         if found is None or not needed.specifier.contains(found, prereleases=True):
-            told_ = f"{needed.name} {found or 'is not installed'}; {needed.specifier} is needed"
+            told_ = f"{needed.name} {found or 'is not installed'}; required: {needed.specifier}"
             yield Finding("error", told_, f"pip install '{needed.name}{needed.specifier}'")
     if another := model_capabilities.of_another_host():
         yield Finding(
@@ -111,9 +117,12 @@ def _gpu() -> Findings:
             yield Finding("ok", f"{told}, CUDA {torch.version.cuda}")
     elif shutil.which("nvidia-smi"):
         made_for = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
-        yield Finding("warning", f"a driver is here, but torch, made for {made_for}, sees no GPU")
+        yield Finding(
+            "warning",
+            f"an NVIDIA driver is installed, but torch, built for {made_for}, finds no GPU",
+        )
     else:
-        yield Finding("ok", "none: for models behind an API, and small ones")
+        yield Finding("ok", "no GPU: enough for models behind an API and for small models")
 
 
 def _encoders() -> Findings:
@@ -133,11 +142,13 @@ def _keys() -> Findings:
 
 def _folder(variable: str, folder: Path | None) -> Findings:
     if folder is None:
-        yield Finding("warning", "replies of the judge are not kept: a stopped run pays again")
+        yield Finding(
+            "warning", "judges' replies are not kept: a run that was stopped pays for them again"
+        )
         return
     check_folder(folder, variable)
     free = shutil.disk_usage(folder).free
-    told = f"{folder} can be written, {free / 1e9:,.1f} GB free"
+    told = f"{folder}: writable, {free / 1e9:,.1f} GB free"
     yield Finding("ok" if free > ROOM else "warning", told)
 
 
@@ -148,4 +159,4 @@ def _hub() -> Findings:
     try:
         yield from _folder("HF_HOME", Path(HF_HOME))
     except TasksError as error:
-        yield Finding("warning", f"{error}: nothing can be fetched from the hub")
+        yield Finding("warning", f"{error}: nothing can be downloaded from the Hugging Face hub")

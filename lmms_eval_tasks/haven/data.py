@@ -44,8 +44,9 @@ from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files
 
 HOW_TO_GET = (
-    "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; the videos are the "
-    "user's own copies, from the pages of SumMe, TVSum, OVP, YouTube, VideoXum and MR.HiSum"
+    "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; "
+    "get the videos yourself, from the pages of SumMe, TVSum, OVP, YouTube, "
+    "VideoXum and MR.HiSum"
 )
 # Readers of video files count frames differently by one: decord and PyAV do at the end of some
 # files, and the authors counted `n_frames` with OpenCV. A greater difference means another encoding
@@ -130,7 +131,7 @@ def _videos(records: Iterable[Record], tasks: Sequence[str]) -> Source:
         return ""
 
     windows = {name: Window(name, one.path, f"videos/{one.source}") for name, one in known.items()}
-    hint = f" (tasks that end in _text need none; {', '.join(tasks)} do)"
+    hint = f" (required by {', '.join(tasks)}, not by tasks that end in _text)"
     return Source(tasks=tasks, windows=windows, unfit=unfit, hint=hint)
 
 
@@ -155,7 +156,7 @@ def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
                 needed = make_doc(given, TASKS[name], chosen)["n_images"]
                 if needed > most:
                     limit = f"the model's limit is {most} (max_images)"
-                    why = f"not run: needs {needed} images, {limit}"
+                    why = f"not run: requires {needed} images, {limit}"
             if why:
                 own[record.id] = why
     return data
@@ -292,6 +293,6 @@ def status_notes(release: HavenRelease) -> list[str]:
         for gap in record.gaps.items():
             gaps.setdefault(gap, []).append(record.id)
     return [
-        f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}"
+        f"haven_{task}: skips {len(names):,} videos, such as {names[0]}: {why}"
         for (task, why), names in sorted(gaps.items())
     ]

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 # judge of MovieRecapsQA's paper. Numbers of another judge compare with runs of that judge alone.
 PAPER_JUDGE = "gpt-4.1-mini"
 WARNING = (
-    "the paper names neither judge nor criteria nor prompt of its G-Eval: these ratings cannot be "
-    "compared with its Table 4"
+    "the paper publishes neither judge nor criteria nor prompt of its G-Eval: "
+    "these ratings cannot be compared with its Table 4"
 )
 GEVAL = "geval"  # name of the request, and of the item's field that holds the rating
 
@@ -143,7 +143,7 @@ def clipscore(items: Sequence[HavenItem]) -> list[float | None]:
 def clip_problem() -> str | None:
     """Return the reason why there is no CLIPScore, in one line; None if the model seems usable."""
     if (model := settings.value(CLIPSCORE)) is None:
-        return f"no model was named with --clipscore ({CLIPSCORE})"
+        return "no model was named with --clipscore"
     return local_models.problem(implementation.KIND, model)
 
 
@@ -169,7 +169,7 @@ def clip_values(selections: Sequence[SummaryFrames]) -> list[float | None]:
             values.append(None)
     provenance.note("haven", "clipscore", implementation.describe_encoder(model))
     if lost:  # its own note, so that a later mean over other items does not replace it
-        told = f"{len(lost)} without pictures of theirs, as: {min(lost)}"
+        told = f"{len(lost)} without pictures, such as {min(lost)}"
         provenance.note("haven", "clipscore_lost", f"CLIPScore not computed: {told}")
     return values
 

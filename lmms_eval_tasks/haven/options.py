@@ -173,10 +173,10 @@ def parse(text: str) -> HavenOptions:
     """
     pairs = [part.partition("=")[::2] for part in text.split(",") if part.strip()]
     given = {name.strip(): value.strip() for name, value in pairs}
-    why = "expected NAME=VALUE, each once"
+    why = "expected NAME=VALUE, each name once"
     try:
         if len(given) == len(pairs) and all(given.values()):
             return HavenOptions.model_validate(given)
     except ValidationError as error:
         why = f"{validation_problems(error, 2)}; known: {', '.join(HavenOptions.model_fields)}"
-    raise TasksError(f"{HAVEN}={text!r}: {why}")
+    raise TasksError(f"{HAVEN.option} {text!r}: {why}")

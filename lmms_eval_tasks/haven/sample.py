@@ -297,7 +297,7 @@ def known_replies(doc: HavenDoc) -> KnownReplies:
             for seed in range(_DRAWS + 1)
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise TasksError(f"a doc of HAVEN lacks a field: {error!r}") from None
+        raise TasksError(f"a document of HAVEN has no field {error}") from None
     # Any text counts as a summary; only an empty reply does not.
     unreadable = "" if doc["kind"] == "v2t" else UNREADABLE
     return KnownReplies(name, right, drawn[0], unreadable, random_replies=drawn)

@@ -322,7 +322,7 @@ class Haven(Benchmark):
     records = "videos"
     paper_counts = options.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE
-    one_judge = "and G-Eval's rating is one model's"
+    one_judge = "and a G-Eval rating comes from one model"
     headline = 2
     media_messages = ("videos read", "videos of {} can be read")
 

@@ -157,8 +157,8 @@ def check_configurations(arguments: Sequence[str]) -> None:
     for name in {name for env in envs for name in env if str(name).startswith(settings.PREFIX)}:
         if len({str(env.get(name)) for env in envs}) > 1:
             sys.exit(
-                f"lmms-eval-tasks: {file}: its runs set {name} in `env` in different ways, and "
-                "lmms-eval gives all of them the last one: write a file for each"
+                f"lmms-eval-tasks: {file}: its runs set {name} in `env` to different values, "
+                "and lmms-eval gives all runs the last one: write one file for each run"
             )
 
 
@@ -167,7 +167,7 @@ def take_own_options(arguments: list[str]) -> list[str]:
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, usage=argparse.SUPPRESS, prog="lmms_eval"
     )
-    own = parser.add_argument_group("options of lmms-eval-tasks, for its own tasks")
+    own = parser.add_argument_group("options of lmms-eval-tasks, for its tasks")
     for one in settings.TABLE.values():
         if one.is_option:
             form = (

@@ -32,9 +32,9 @@ def _run(arguments: list[str]) -> None:
     try:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
-        sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
+        sys.exit(f"lmms-eval cannot be used ({error}): pip install 'lmms-eval==0.7.3'")
     sys.exit(script.end(host, outcome))
 
 
 def _unwatched(name: str, error: Exception) -> None:
-    notify(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")
+    notify(f"could not hook {name} ({error!r}): a failed run exits with 0, no summary is printed")

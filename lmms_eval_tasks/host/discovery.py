@@ -200,8 +200,14 @@ def _whose(others: Mapping[str, str], ours_first: bool) -> str:
     """The line for the user: which of two tasks of one name runs, and how to run the other."""
     names, those = ", ".join(others), ", ".join(dict.fromkeys(others.values()))
     if ours_first:
-        return f"{names}: ours run, since include_path names our folder, and not {those}"
-    return f"{names}: {those} run, and not ours; for ours: {OUR_FOLDER}"
+        return (
+            f"{names}: the tasks of lmms-eval-tasks run, since --include_path names "
+            f"their folder; not used: {those}"
+        )
+    return (
+        f"{names}: {those} run in place of the tasks of lmms-eval-tasks with the "
+        f"same name; to use ours: {OUR_FOLDER}"
+    )
 
 
 def _names_our_folder(manager: TaskManager | None) -> bool:
@@ -215,4 +221,4 @@ def _other(manager: TaskManager, file: str, name: str) -> str:
     entry = manager.task_index.get(name)
     if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""
-    return "the host's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"
+    return "lmms-eval's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"

@@ -51,7 +51,8 @@ def evaluated(
     with ExitStack() as stack:
         if not _ALONE.acquire(blocking=False):
             notify(
-                f"{', '.join(tasks)}: waits for the run of another thread; use processes instead"
+                f"{', '.join(tasks)}: waits until the run in another thread ends; "
+                "to run at the same time, use processes"
             )
             _ALONE.acquire()
         stack.callback(_ALONE.release)
@@ -89,8 +90,9 @@ def _check(arguments: Arguments, tasks: Sequence[str]) -> None:
     needs.check_filelock()
     if number := arguments.get("num_fewshot"):
         raise TasksError(
-            f"--num_fewshot {number}: tasks of this suite are asked without examples "
-            f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
+            f"--num_fewshot {number}: tasks of lmms-eval-tasks take no examples "
+            f"({', '.join(tasks)}); leave the option out, and run tasks with "
+            "examples separately"
         )
     sample.ready()
     prepare.check_tasks(tasks)
@@ -122,7 +124,9 @@ def _of_all() -> Iterator[None]:
 def _score_side_by_side(arguments: Arguments, n_replies: int, signature: inspect.Signature) -> None:
     """Make lmms-eval score `n_replies` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
-        notify(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
+        notify(
+            f"this lmms-eval has no {_THREADS}: the judge gets one request at a time, which is slow"
+        )
     elif arguments.get(_THREADS, HOST_THREADS) == HOST_THREADS:
         arguments[_THREADS] = max(HOST_THREADS, n_replies)
 

@@ -100,7 +100,7 @@ def set_up(run: Arguments) -> list[str]:
         told = _as_text(more)
         run["model_args"] = f"{given},{told}" if given else told
     told = ", ".join(f"{name}={value}" for name, value in devices.items())
-    why = f"{model.name}: {told} set, since transformers 5 refuses its device_map=''"
+    why = f"{model.name}: {told} set, since transformers 5 rejects the class's device_map=''"
     return [why] if devices else []
 
 
@@ -121,8 +121,9 @@ def _as_text(arguments: Mapping[str, object]) -> str:
             read = simple_parse_args_string(f"{name}={value}")
         if read != {name: value} and not (isinstance(value, str) and str(read.get(name)) == value):
             raise TasksError(
-                f"model_args: {name}={value!r} cannot be passed, since lmms-eval reads a text of "
-                "name=value,...: leave it out, or pass a model that you have built"
+                f"model_args: {name}={value!r} cannot be passed, since "
+                "lmms-eval takes a text of the form name=value,...: leave it "
+                "out, or pass a model object"
             )
     return ",".join(f"{name}={value}" for name, value in arguments.items())
 
@@ -151,7 +152,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
         f"{model.name} ({model.interface})",
         capability_pages.line(model.name, model.interface),
     )
-    unknown = "not in the table of classes: what it does with our media is not known"
+    unknown = "not in the table of model classes: its treatment of videos and sound is unknown"
     media = model_capabilities.media_of(model.name, model.interface)
     if media is None or not media.broken:
         yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
@@ -195,10 +196,12 @@ def _checkpoint(model: context.RunModel) -> Findings:
         return
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
         mend = "--model_args pretrained=NAME_OR_FOLDER"
-        yield Finding("error", f"{name}: there is no checkpoint in such a folder", mend)
+        yield Finding("error", f"{name}: no checkpoint in this folder", mend)
         return
     offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
-    why = "HF_HUB_OFFLINE is set" if offline else "the run will fetch it from the hub"
+    why = (
+        "HF_HUB_OFFLINE is set" if offline else "the run will download it from the Hugging Face hub"
+    )
     told = f"{name} is not on this machine: {why}"
     yield Finding("error" if offline else "warning", told, f"hf download {name}")
 
@@ -209,11 +212,11 @@ def _positions(checkpoint: Path) -> Findings:
         starts = positions.starts_of(checkpoint)
     except Exception as error:  # a checkpoint's config may cause any error
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        yield Finding("warning", f"where the text behind a video starts is not known ({why})")
+        yield Finding("warning", f"the position of the text after a video is unknown ({why})")
         return
     for one in starts:
         if not one.is_off:
-            told = f"the text behind a video starts behind it, at {one.text} ({one.family})"
+            told = f"the text after a video starts after it, at position {one.text} ({one.family})"
             yield Finding("ok", told)
         elif positions.is_put_right(one):
             yield Finding("ok", positions.position_line(one))
@@ -240,12 +243,12 @@ def built(model: context.RunModel) -> type:
     except Exception as error:  # the import of lmms-eval's module may raise any error
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise TasksError(
-            f"{who} cannot be imported here ({why}); lmms-eval-tasks models {model.name} says what "
-            "it needs"
+            f"{who} cannot be imported ({why}); to see what it requires: "
+            f"lmms-eval-tasks models {model.name}"
         ) from error
     if inspect.isabstract(found):
         missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
-        raise TasksError(f"{who} cannot be built: its class lacks {missing}: take another model")
+        raise TasksError(f"{who} cannot be used: its class lacks {missing}; use another model")
     return found
 
 
@@ -285,7 +288,9 @@ def _check_torchcodec(reader: str, who: str) -> None:
     qwens = reader == "qwen_vl_utils"  # takes torchcodec if it is installed
     forced = os.environ.get(_FORCED) if qwens else None
     if forced is not None and forced not in ("decord", "torchcodec", "torchvision"):
-        raise TasksError(f"{_FORCED}={forced}: qwen-vl-utils has decord, torchcodec, torchvision")
+        raise TasksError(
+            f"{_FORCED}={forced}: qwen-vl-utils knows decord, torchcodec and torchvision"
+        )
     there = importlib.util.find_spec("torchcodec") is not None
     taken = forced == "torchcodec" or (qwens and there and forced is None)
     if not (reader == "transformers" or taken):
@@ -297,6 +302,7 @@ def _check_torchcodec(reader: str, who: str) -> None:
         why = " ".join(str(error).split())[:120]
         mend = f"pip uninstall torchcodec, or set {_FORCED}=decord"
         raise TasksError(
-            f"{who} reads videos with torchcodec, which cannot be loaded here ({why}): install "
-            f"FFmpeg (apt install ffmpeg), or {mend if qwens else 'pip install torchcodec'}"
+            f"{who} reads videos with torchcodec, which cannot be loaded "
+            f"({why}): install FFmpeg (apt install ffmpeg), or "
+            f"{mend if qwens else 'pip install torchcodec'}"
         ) from error

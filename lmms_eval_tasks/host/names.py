@@ -159,7 +159,7 @@ def _handed(task: Task, doc: Doc) -> JsonObject:
     except (TasksError, OSError):  # a file has disappeared
         return {"media": None}
     except Exception:
-        notify(f"what {doc['id']} was given cannot be told")
+        notify(f"the prompt of {doc['id']} cannot be logged")
         traceback.print_exc()
         return {"media": None}
 

@@ -40,7 +40,7 @@ class HostFeature(NamedTuple):
     lost: str = ""
 
 
-_NOT_SAVED = "results that cannot be saved are not noticed"
+_NOT_SAVED = "results that cannot be saved are not reported"
 _SCREEN = "the first screen does not name the results file"
 PLACES = (
     HostFeature(
@@ -70,15 +70,19 @@ PLACES = (
     ),
     *(
         HostFeature(
-            "lmms_eval.tasks", f"TaskManager.{name}", lost="only a new TaskManager finds ours"
+            "lmms_eval.tasks",
+            f"TaskManager.{name}",
+            lost="only a new TaskManager finds the tasks of lmms-eval-tasks",
         )
         for name in ("initialize_tasks", "all_tasks", "all_groups", "all_subtasks")
     ),
-    HostFeature(COMMAND, "cli_evaluate", lost="a run that cannot be made ends the list"),
+    HostFeature(COMMAND, "cli_evaluate", lost="the first failed run of a list ends the others"),
     HostFeature(
-        COMMAND, "cli_evaluate_single", (), 1, lost="a run that cannot be made ends the list"
+        COMMAND, "cli_evaluate_single", (), 1, lost="the first failed run of a list ends the others"
     ),
-    HostFeature(COMMAND, "utils.get_datetime_str", lost="two runs of one second share their files"),
+    HostFeature(
+        COMMAND, "utils.get_datetime_str", lost="two runs in the same second write the same files"
+    ),
     HostFeature(
         "lmms_eval.loggers",
         "EvaluationTracker.save_results_aggregated",
@@ -103,7 +107,7 @@ PLACES = (
         "lmms_eval.models.chat.openai",
         "",
         text="[LMMS_EVAL_REQUEST_FAILED",
-        lost="a request that an endpoint fails counts as an answer",
+        lost="a failed request to an endpoint counts as an answer",
     ),
 )
 
@@ -123,7 +127,7 @@ def examined() -> Findings:
     from lmms_eval_tasks.doctor.checks import Finding
 
     told = unmet()
-    fine = f"lmms-eval {host_version()} has all that the hook needs"
+    fine = f"lmms-eval {host_version()} has everything that lmms-eval-tasks hooks into"
     yield Finding("warning", told) if told else Finding("ok", fine)
 
 
@@ -131,8 +135,8 @@ def unmet() -> str:
     """Return the parts that lmms-eval lacks and the consequence, in words; "" if it has all."""
     if lacking := _missing(fatal=True):
         meant = (
-            "nothing is checked before the model loads, failed requests count as answers, and the "
-            "results have none of our tables"
+            "nothing is checked before the model loads, failed requests count "
+            "as answers, and the results have no tables of lmms-eval-tasks"
         )
         return f"lmms-eval {host_version()}: {'; '.join(lacking)}: {meant}"
     lacking = _missing(fatal=False)
@@ -167,7 +171,10 @@ def check_filelock() -> None:
     try:
         importlib.import_module(private)
     except ImportError as error:
-        found = f"filelock {version('filelock')} is not for lmms-eval {host_version()} ({error})"
+        found = (
+            f"filelock {version('filelock')} does not work with lmms-eval "
+            f"{host_version()} ({error})"
+        )
         raise TasksError(f"{found}: pip install '{FILELOCK}'") from None
 
 
@@ -176,7 +183,7 @@ def _lacking(place: HostFeature) -> str:
     try:
         found, source = _found(place)
     except (ImportError, AttributeError):
-        return f"there is no {place.name or place.module}"
+        return f"{place.name or place.module} is missing"
     if source is not None and place.text not in source:
         return f"{place.name or place.module} has no {place.text.strip()}"
     if not (place.arguments or place.positional):
@@ -187,7 +194,7 @@ def _lacking(place: HostFeature) -> str:
     more = [one for one in list(takes.values())[place.positional or 0 :] if _is_asked_for(one)]
     asked = [one.name for one in more if one.name not in place.arguments]
     alone = place.positional is not None  # otherwise our calls have further arguments
-    return f"{place.name} asks for {', '.join(asked)}" if asked and alone else ""
+    return f"{place.name} requires {', '.join(asked)}" if asked and alone else ""
 
 
 def _found(place: HostFeature) -> tuple[Any, str | None]:

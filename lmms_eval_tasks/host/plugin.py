@@ -52,7 +52,7 @@ def register() -> list[object]:
         return list(models.manifests())
     # Lmms-eval loads all plugins in one try: an error here would lose the others.
     except Exception as error:
-        _say(f"our models are not available ({error!r})")
+        _say(f"the models of lmms-eval-tasks are not available ({error!r})")
         return []
 
 
@@ -190,7 +190,7 @@ def guarded(evaluate: Function) -> Function:
             tasks = _ours(bound.arguments)
         # Our tasks cannot be found among others, so the run is not changed.
         except Exception as error:
-            _say(f"whether tasks of ours are asked for is not known ({error!r})")
+            _say(f"cannot tell whether the run has tasks of lmms-eval-tasks ({error!r})")
             tasks = []
         if not tasks:
             return evaluate(*args, **kwargs)

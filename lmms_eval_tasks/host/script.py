@@ -121,7 +121,9 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         try:
             saves = told["output_path"] and told["log_samples"]
             if settings.value(settings.REPORT) and not saves:
-                raise TasksError("--report needs saved samples: --log_samples --output_path out")
+                raise TasksError(
+                    "--report requires saved samples: add --log_samples --output_path out"
+                )
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
             if told["tasks"] is None:
@@ -137,9 +139,10 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             if lost := _not_saved(saving):
                 outcome.failed = True
                 notify(
-                    f"--output_path {told['output_path']}: the results were not saved ({lost}); "
-                    "replies and verdicts are kept: free room there, or name another folder, and "
-                    "the same command goes on from there"
+                    f"--output_path {told['output_path']}: the results were not "
+                    f"saved ({lost}); replies and verdicts are kept: free space "
+                    "there, or name another folder, and run the same command "
+                    "again to continue"
                 )
                 return None, None
             unsaved.put_away()
@@ -280,6 +283,9 @@ def _report(results: Path) -> Path | None:
     try:
         write_text(page, run_page.html(compared_runs.read_sides([results])))
     except Exception as error:
-        notify(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
+        notify(
+            f"{page}: cannot be written ({error}); to try again: lmms-eval-tasks "
+            f"report {results.parent}"
+        )
         return None
     return page

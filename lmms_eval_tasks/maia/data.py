@@ -14,8 +14,9 @@ from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
 
 HOW_TO_GET = (
-    "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and mc; access may have "
-    "to be asked for), its videos and a 20 % sample are in the authors' repository"
+    "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and "
+    "mc; it may require access), its videos and a 20 % sample are in the "
+    "authors' repository"
 )
 
 

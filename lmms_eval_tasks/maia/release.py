@@ -181,7 +181,7 @@ def _read(path: Path, _state: object) -> MaiaRelease:
             raise DataError(f"{place}{video.video} occurs twice")
         videos[video.video] = video
     if not videos:
-        raise DataError(f"{files[0]}: holds no videos")
+        raise DataError(f"{files[0]}: no videos")
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     # A broken character in a field that is not read is no error.
     digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]

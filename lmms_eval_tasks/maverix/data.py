@@ -28,13 +28,15 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
 
 HOW_TO_GET = (
-    "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "
-    "repository (github.com/gzhihongwei/lmms-eval), the media a data set of the hub "
-    "(CUBE-CMU/maverix) whose authors grant access. Files of this suite's own schema are read too "
-    "(the benchmark's README)"
+    "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of "
+    "the authors' repository (github.com/gzhihongwei/lmms-eval); the media are "
+    "a data set on the Hugging Face hub (CUBE-CMU/maverix) whose authors grant "
+    "access. Files in the schema of lmms-eval-tasks are read too "
+    "(lmms_eval_tasks/maverix/README.md)"
 )
 OUR_SCHEMA = (
-    "the data are not the authors' released lines: their schema is this suite's own (README)"
+    "the data are not the authors' released lines but in the schema of "
+    "lmms-eval-tasks (lmms_eval_tasks/maverix/README.md)"
 )
 RELEASED = (
     "the authors' released lines: options in their order; videos/ and subtitles/ are the cut "
@@ -62,7 +64,7 @@ def _source(release: MaverixRelease, names: Sequence[str], length: str, with_sou
 
     def unfit(record: str, info: VideoInfo) -> str:
         if with_sound and not info.has_audio:
-            return "its video has no audio stream, and A and V+A need sound"
+            return "its video has no audio stream, and A and V+A require sound"
         path = release.subtitles_of(items[record].video, length)
         try:
             _ = path and subtitles.read_cues(path)
@@ -253,8 +255,8 @@ def status_notes(release: MaverixRelease) -> list[str]:
     lines = [RELEASED if release.released else OUR_SCHEMA, *release.notes]
     if borrowed := release.borrowed:
         lines.append(
-            f"{len(borrowed)} questions whose first open wording is that of their video's first "
-            f"question: {', '.join(borrowed)}"
+            f"{len(borrowed)} questions whose first open wording is the same as "
+            f"that of their video's first question: {', '.join(borrowed)}"
         )
     for length in release.lengths:
         lost = [video for video in release.videos if release.subtitles_of(video, length) is None]

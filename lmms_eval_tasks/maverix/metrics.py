@@ -337,4 +337,4 @@ def table3_notes(sides: Mapping[str, Items]) -> list[str]:
     """Return a line if the modes of saved runs did not ask the same items."""
     asked = {TASKS[task].mode.slug: own for task, own in sides.items()}
     counts = aggregate.unlike({m.title: asked[slug] for slug, m in MODES.items() if slug in asked})
-    return [f"the modes were not asked the same items ({counts})"] if counts else []
+    return [f"the modes have different items ({counts})"] if counts else []

@@ -95,12 +95,14 @@ class Item(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Item:
         if (self.start is None) != (self.end is None):
-            raise ValueError("only one of start and end is given; null for both is the whole")
+            raise ValueError(
+                "only one of start and end is given; null for both stands for the whole video"
+            )
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError(f"start {self.start:g} is not before end {self.end:g}")
         # Released questions are used without this check.
         if self.opened is None and folded(self.question) == folded(self.paraphrase):
-            raise ValueError("paraphrase is the question's own text")
+            raise ValueError("paraphrase equals the question")
         return self
 
 
@@ -266,7 +268,9 @@ def _from_released(file: Path, lines: Sequence[Line]) -> tuple[list[dict[str, An
         match = _LINE.fullmatch(str(line.get("question_id")))
         known = questions.setdefault(match[1], {}) if match else {}
         if match is None or match[3] in known:
-            what = "is another line's too" if match else "expected NNNN_q-k, with k from 1 to 3"
+            what = (
+                "occurs in another line too" if match else "expected NNNN_q-k, with k from 1 to 3"
+            )
             given = str(line.get("question_id"))
             raise DataError(f"{file}, line {number}: question_id {given!r:.40}: {what}")
         known[match[3]] = line

@@ -93,7 +93,9 @@ def _shown(doc: MaverixDoc) -> list[Part]:
     def path_of(name: str) -> str:
         path: str | None = getattr(media_of(doc), name)
         if path is None:
-            raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
+            raise MediaError(
+                f"{doc['video_path']}: no audio stream, and {doc['mode']} requires sound"
+            )
         return path
 
     def alone() -> list[object]:
@@ -415,7 +417,7 @@ class Maverix(Benchmark):
                 to leave out.
         """
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            raise DataError(f"{_heard(raising[0])[1]} Leave out {', '.join(raising)}")
+            raise DataError(f"{_heard(raising[0])[1]} Leave {', '.join(raising)} out of --tasks")
         for line in cast(data.MaverixData, loaded).silent:
             notify(f"MAVERIX: {line}")
 
@@ -435,8 +437,9 @@ class Maverix(Benchmark):
             conditions += [Condition(Kind.NOTE, line) for line in silent]
             if release.borrowed and any(TASKS[name].kind == "open" for name in ran.names):
                 told = (
-                    f"{len(release.borrowed)} questions are asked openly in the words of another "
-                    "one: numbers are without those answers, and with them under _authors"
+                    f"{len(release.borrowed)} questions have the open wording "
+                    "of another question: numbers leave their answers out, and "
+                    "metrics that end in _authors include them"
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):

@@ -83,8 +83,8 @@ def cached_files(
                 note = _load(place, name) or _make(place, name, limit, job)
     except OSError as error:
         raise CacheError(
-            f"{place}: nothing can be kept there ({error.strerror or error}): free room there, or "
-            f"set {settings.CACHE} to another folder"
+            f"{place}: cannot be written ({error.strerror or error}): free "
+            f"space there, or set {settings.CACHE} to another folder"
         ) from error
     paths = {ending: str(place / f"{name}{ending}") for ending in note["sizes"]}
     return CacheEntry(str(video), paths, note["facts"])

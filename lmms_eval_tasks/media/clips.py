@@ -93,8 +93,9 @@ def _made(doc: Doc) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str
         # lmms-eval cannot skip an item, so the run ends here; the check before the run did cut this
         # clip.
         raise MediaError(
-            f"{doc['id']}: its clip cannot be made any more, so the run ends ({error}); all clips "
-            "that are made are kept: start it again, with --allow-bad-items to leave it out"
+            f"{doc['id']}: its clip can no longer be made, so the run ends "
+            f"({error}); finished clips are kept: run the same command again "
+            "with --allow-bad-items to skip this item"
         ) from None
 
 
@@ -119,7 +120,7 @@ def images(clip_file: clip_specs.ClipFile) -> list[Image]:
             raise OSError(f"has {len(frames)} frames, not {clip_file.n_frames}")
     except (OSError, av.error.FFmpegError) as error:
         raise MediaError(
-            f"{clip_file.path}, made of {clip_file.source}: cannot be read: {error}; start the run "
-            "again: it is made anew"
+            f"{clip_file.path}, made of {clip_file.source}: cannot be read: {error}; "
+            "start the run again, which makes it again"
         ) from error
     return [Image.fromarray(video.rgb(frame)) for frame in frames]

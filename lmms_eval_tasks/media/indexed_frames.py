@@ -64,8 +64,8 @@ class FrameArchive:
                 files = [io.BytesIO(archive.read(f"{number}.jpg")) for number in numbers]
         except (OSError, KeyError, zipfile.BadZipFile) as error:
             raise MediaError(
-                f"{self.path}, made of {self.source}: cannot be read: {error}; delete it, and it "
-                "is made again"
+                f"{self.path}, made of {self.source}: cannot be read: {error}; "
+                "delete the file, and it is made again"
             ) from error
         found = [PIL.Image.open(file).convert("RGB") for file in files]
         for image in found:
@@ -119,8 +119,9 @@ def write_frames(source: str, out: str, indices: Sequence[int], size: int) -> di
         if indices[-1] >= total:
             beyond = next(index for index in indices if index >= total)
             raise MediaError(
-                f"has no frame {beyond}: it has {total} frames, counted from 0 to {total - 1}; "
-                "the frames asked for may belong to another copy of the video"
+                f"has no frame {beyond}: it has {total} frames, counted from 0 "
+                f"to {total - 1}; the frame numbers may belong to another copy "
+                "of the video"
             )
         return indices
 

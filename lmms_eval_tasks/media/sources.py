@@ -24,8 +24,8 @@ ROUNDED = 1.0
 # A window that begins less than so many seconds before its video's end shows nothing.
 LEAST = 0.02
 LEAVE_OUT = (
-    "Correct them, or leave them out (they are counted in the results) with --allow-bad-items or "
-    f"{settings.ALLOW_BAD_ITEMS}=1"
+    "Correct them, or skip them with --allow-bad-items (or "
+    f"{settings.ALLOW_BAD_ITEMS}=1); the results count them"
 )
 
 
@@ -97,7 +97,7 @@ class CheckedSource:
         """Return one line with the number of usable records; `records` is their plural noun."""
         source = self.source
         total, usable = len(source.windows) + len(source.absent), len(self.windows)
-        line = f"{source.noun}{source.hint}: of {total:,} {records}, {usable:,} can be shown"
+        line = f"{source.noun}{source.hint}: of {total:,} {records}, {usable:,} can be used"
         return line if usable else f"{line}. {source.cure}"
 
     def complaints(self, records: str) -> list[str]:
@@ -180,8 +180,9 @@ def missing_files(
     if not problems or settings.value(settings.ALLOW_MISSING):
         return []
     return [
-        f"{len(problems):,} {count}:\n{listed(problems)}\n{cure}, or leave their items out (they "
-        f"are counted in the results) with --allow-missing-videos or {settings.ALLOW_MISSING}=1"
+        f"{len(problems):,} {count}:\n{listed(problems)}\n{cure}, or skip their "
+        f"items with --allow-missing-videos (or {settings.ALLOW_MISSING}=1); "
+        "the results count them"
     ]
 
 

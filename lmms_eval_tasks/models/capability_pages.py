@@ -37,7 +37,7 @@ def facts(name: str) -> list[str]:
 
     if (entry := capability_table().model(name)) is None:
         near = nearest(name, capability_table().models)
-        raise TasksError(f"{name}: lmms-eval {capability_table().host} has no such model{near}")
+        raise TasksError(f"{name}: no such model in lmms-eval {capability_table().host}{near}")
     told = [f"{name}, lmms-eval {capability_table().host}"]
     for kind, one in entry.classes():
         row = zip(COLUMNS[2:], _row(name, kind, one)[2:], strict=True)
@@ -65,26 +65,28 @@ def markdown() -> str:
     rows = [_row(*one) for one in classes if not one[-1].media.none]
     cells = [[text.replace("|", "\\|").replace("<", "&lt;") for text in row] for row in rows]
     lines = [
-        "# What the host's model classes do with our media",
+        "# How lmms-eval's model classes treat videos, pictures and sound",
         "",
-        f"Of lmms-eval {capability_table().host}. `lmms-eval-tasks models` makes this page of",
-        "`lmms_eval_tasks/models/classes.json`; `lmms-eval-tasks models NAME` says more of one.",
+        f"For lmms-eval {capability_table().host}. `lmms-eval-tasks models` makes this page from",
+        "`lmms_eval_tasks/models/classes.json`; `lmms-eval-tasks models NAME` "
+        "says more about one class.",
         "",
         f"- **{FRAMES}**: the argument of `--model_args` with which a clip of {PAPERS_FRAMES}",
-        "  frames (MAIA's) reaches the model whole; our tasks set it unless you do.",
-        "- **pixels**: the arguments of `--model_args` that decide on the size of a frame or",
-        "  picture, with their defaults (pixels are its width times its height); or what decides",
-        "  where there are none ([the same pixels](#the-same-pixels-on-each-class)).",
-        "- **needs**: what has to be installed or passed.",
-        "- **pictures**: one in a request, several, or several that stay between the texts.",
-        "- **sound**: whether it arrives alone (A) and beside the picture (V+A), by default.",
-        "- **how** it is known: run, its code called alone, or read.",
+        "  frames (MAIA's) reaches the model whole; a run sets it, and your "
+        "value in `--model_args` takes precedence.",
+        "- **pixels**: the arguments of `--model_args` that set the size of a frame or",
+        "  picture, with their defaults (pixels are width times height); or what sets it",
+        "  where no argument does ([the same pixels](#the-same-pixels-on-each-class)).",
+        "- **needs**: packages to install and arguments to pass.",
+        "- **pictures**: one per request, several, or several in their places between the texts.",
+        "- **sound**: whether it arrives by default, alone (A) and together with the video (V+A).",
+        "- **how** it is known: the class was run, its code was called, or its code was read.",
         "",
         f"| {' | '.join(COLUMNS)} |",
         f"|{'---|' * len(COLUMNS)}",
         *(f"| {' | '.join(row)} |" for row in cells),
         "",
-        "## Classes that take none of our media",
+        "## Classes that take neither videos nor pictures",
         "",
         *(f"- `{name}`: {why}" for name, why in others().items()),
         "",

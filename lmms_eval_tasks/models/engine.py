@@ -125,11 +125,14 @@ class Engine:
         ended = [one.exitcode for one in self._processes if not one.is_alive()]
         if ended or type(error).__name__ == "EngineDeadError":
             how = (
-                f" (exit code {ended[0]}; -9 is often the system's want of memory)" if ended else ""
+                f" (exit code {ended[0]}; -9 often means that the system ran out of memory)"
+                if ended
+                else ""
             )
             raise EngineEndedError(
-                f"vLLM's engine has ended{how}; its own message stands above, if it had one. For "
-                "less memory: a smaller --batch_size, max_model_len or gpu_memory_utilization"
+                f"vLLM's engine has stopped{how}; see its message above, if "
+                "there is one. To use less memory: a smaller --batch_size, "
+                "max_model_len or gpu_memory_utilization"
             ) from error
 
 

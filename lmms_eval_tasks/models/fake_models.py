@@ -64,7 +64,7 @@ class Player(HostModel):
             parts = fake_replies.of_messages(messages)
         for part in parts:
             if part is None:
-                raise TasksError(f"{task}: a request holds an empty medium")
+                raise TasksError(f"{task}: a request holds an empty picture, video or sound")
             if isinstance(part, Path) and not (part.is_file() and part.stat().st_size):
                 raise TasksError(f"{task}: {part} is missing or empty")
         reply = self.reply(parts, doc, task)
@@ -78,7 +78,7 @@ class Oracle(Player):
     def __init__(self, key: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
         if key is None:
-            raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
+            raise TasksError(f"{type(self).__name__} requires its key: --model_args key=PATH")
         self.key = fake_replies.load_key(key)
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
@@ -133,7 +133,7 @@ class Recorded(Player):
 
     def __init__(self, replies: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         if replies is None:
-            raise TasksError("tasks_recorded needs its replies: --model_args replies=FILE")
+            raise TasksError("tasks_recorded requires its replies: --model_args replies=FILE")
         super().__init__(**kwargs)
         self.file = Path(str(replies)).expanduser()
         self.replies = recorded(self.file)
@@ -164,7 +164,9 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
         except ValidationError as error:
             raise TasksError(f"{file}, line {number}: {validation_problems(error)}") from None
         if found.setdefault((line.id, line.task), line.reply) != line.reply:
-            raise TasksError(f"{file}, line {number}: another reply to {line.id} stands before")
+            raise TasksError(
+                f"{file}, line {number}: an earlier line has another reply to {line.id}"
+            )
     return found
 
 

@@ -110,10 +110,10 @@ def known_replies(doc: Doc) -> KnownReplies:
         letters, answer = LETTERS[: len(doc["options"])], doc["answer"]
     except (KeyError, TypeError) as error:
         raise TasksError(
-            f"fake models need docs with id and options, answer or references: {error!r}"
+            f"fake models require docs with id and options, answer or references: {error!r}"
         ) from None
     if len(letters) < 2 or answer not in [*letters]:
-        raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")
+        raise TasksError(f"{item}: answer {answer!r} is not one of {list(letters)}")
     wrong = _draw(letters.replace(answer, ""), "wrong", item)
     return KnownReplies(item, answer, wrong, UNREADABLE, letters, pool)
 

@@ -82,6 +82,6 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
         Raises:
             TasksError: always.
         """
-        raise TasksError(f"{type(self).__name__} answers generate_until tasks only")
+        raise TasksError(f"{type(self).__name__} answers only generate_until tasks")
 
     generate_until_multi_round = loglikelihood

@@ -74,8 +74,9 @@ class LmPairs(HostModel):
         self.names = [name.strip() for name in pretrained.split(",") if name.strip()]
         if not self.names or len(set(self.names)) < len(self.names):
             raise TasksError(
-                "lm_pairs needs its models, each once: --model_args pretrained=NAME_OR_FOLDER,..., "
-                f"not {', '.join(self.names) or 'none'}"
+                "lm_pairs requires its models, each once: --model_args "
+                "pretrained=NAME_OR_FOLDER,..., not "
+                f"{', '.join(self.names) or 'none'}"
             )
         if dtype not in _DTYPES:
             raise TasksError(f"lm_pairs: dtype={dtype}: expected one of {', '.join(_DTYPES)}")
@@ -98,7 +99,9 @@ class LmPairs(HostModel):
         for part in filter(None, re.split(r",(?=\s*[A-Za-z_]\w*=)", arg_string)):
             name, _, value = part.partition("=")
             if name.strip() not in _OPTIONS:
-                raise TasksError(f"lm_pairs does not know {name!r}: {', '.join(_OPTIONS)}")
+                raise TasksError(
+                    f"lm_pairs: unknown argument {name!r}; known: {', '.join(_OPTIONS)}"
+                )
             given[name.strip()] = value.strip()
         return cls(**given)
 

@@ -227,7 +227,10 @@ def host_version() -> str | None:
 def of_another_host() -> str:
     """A sentence if the installed lmms-eval is another version than that of the table; else ""."""
     installed, expected = host_version(), capability_table().host
-    line = f"the table of models was made for lmms-eval {expected}, and this is {installed}"
+    line = (
+        f"the table of model classes was made for lmms-eval {expected}, but "
+        f"{installed} is installed"
+    )
     return "" if installed == expected else line
 
 
@@ -244,7 +247,7 @@ def sound_state(model: RunModel | None, with_picture: bool) -> tuple[str, str | 
         and if lmms-eval is of another version than the table.
     """
     if model is None:
-        why = "the host did not name it."
+        why = "lmms-eval did not name the model."
         return "unknown", f"Whether the sound reached the model is not known: {why}"
     who, status = f"{model.name} ({model.interface})", "unknown"
     if (one := class_of(model.name, model.interface)) is not None:
@@ -252,7 +255,7 @@ def sound_state(model: RunModel | None, with_picture: bool) -> tuple[str, str | 
         other = of_another_host()
         status, why = (status, f"{other}.") if other else (cell.status, cell.why)
     elif capability_table().model(model.name) is None:
-        why = f"The table of models does not have {model.name}."
+        why = f"The table of model classes does not have {model.name}."
     else:
         why = f"{model.name} has no {model.interface} class."
     words = {
@@ -288,7 +291,7 @@ def advice(model: RunModel, batch_size: int) -> list[str]:
         told.append(f"{who}: pass --batch_size {media.batches}")
     honoured = media.max_new_tokens.startswith("honoured")
     if not honoured and "max_new_tokens" not in model.arguments:
-        told.append(f"{who} does not keep a task's max_new_tokens: {media.max_new_tokens}")
+        told.append(f"{who} ignores a task's max_new_tokens: {media.max_new_tokens}")
     return [f"{line} (lmms-eval-tasks models {model.name})" for line in told]
 
 

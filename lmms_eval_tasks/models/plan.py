@@ -40,11 +40,12 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
     if media is not None and media.ours and not media.frames_argument:
         return ClassPlan(interface)
     if another := model_capabilities.of_another_host():
-        told.append(f"{model.name} ({interface}) may treat frames otherwise: {another}")
+        told.append(f"{model.name} ({interface}) may treat frames differently: {another}")
     if interface != model.interface:
         told.append(
-            f"{model.name}: its {interface} class is taken (as with --force_simple): the "
-            f"{model.interface} one {_lacking(model, model.interface, needs)}"
+            f"{model.name}: using its {interface} class (as with "
+            f"--force_simple), because the {model.interface} class "
+            f"{_lacking(model, model.interface, needs)}"
         )
     shown = [one.task for one in needs if one.videos]
     if media is None or media.none:
@@ -54,21 +55,21 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
         return ClassPlan(interface, lines=tuple(told))
     who, more = f"{model.name} ({interface})", f"lmms-eval-tasks models {model.name}"
     if media.broken:
-        told.append(f"{who} does not work as it is: {media.broken} ({more})")
+        told.append(f"{who} does not work as installed: {media.broken} ({more})")
     elif lacking := _lacking(model, interface, needs):
-        raise TasksError(f"{who} {lacking}: leave these tasks out, or take another model ({more})")
+        raise TasksError(f"{who} {lacking}: leave these tasks out, or use another model ({more})")
     elif shown and media.video_types:
         kind = checkpoint_type(model)
         if kind and kind not in media.video_types:
             raise TasksError(
-                f"{who} gives no videos to checkpoints of the type {kind}, and {', '.join(shown)} "
-                f"hand them over: take one of the type {' or '.join(media.video_types)}, or "
-                "another model"
+                f"{who} passes no videos to checkpoints of the type {kind}, but "
+                f"{', '.join(shown)} have videos: use one of the type "
+                f"{' or '.join(media.video_types)}, or another model"
             )
     as_pictures = not media.video and media.images
     if as_pictures and shown:
         tasks = ", ".join(shown)
-        told.append(f"{who} takes no videos: {tasks} hand over {FRAMES} pictures of each")
+        told.append(f"{who} takes no videos: {tasks} pass {FRAMES} pictures of each video")
     arguments, set_, short = _frames(model, media, who, needs)
     # A request of another modality ends the run. Texts alone may pass as "image".
     shows = media.modality and any(one.videos or one.pictures for one in needs)
@@ -76,7 +77,7 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
     if modality:
         arguments["modality"] = next(iter(modality.values()))
         if {*modality.values()} - {model.arguments.get("modality")}:
-            told.append(f"{who}: modality is set to what each task hands over")
+            told.append(f"{who}: modality is set for each task to what its requests hold")
     return ClassPlan(
         interface,
         arguments,
@@ -122,10 +123,10 @@ def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds])
     if media.images:
         return ""
     if found := [one.task for one in needs if one.videos and not media.video]:
-        return f"takes no videos, which {', '.join(found)} hand over"
+        return f"takes no videos, but {', '.join(found)} have videos"
     if found := [one.task for one in needs if one.pictures > 1]:
-        kind = "one picture alone" if media.image else "no pictures"
-        return f"takes {kind} in a request, and {', '.join(found)} hand over several"
+        kind = "only one picture" if media.image else "no pictures"
+        return f"takes {kind} in a request, but {', '.join(found)} have several"
     return ""
 
 
@@ -143,7 +144,10 @@ def _frames(
         return (
             {},
             [],
-            [f"{who} takes {taken}, and no argument changes it; the videos of {tasks} have {most}"],
+            [
+                f"{who} takes {taken}, and no argument changes that; the videos of "
+                f"{tasks} have {most} frames"
+            ],
         )
     if argument in model.arguments:
         given = str(model.arguments[argument])
@@ -157,10 +161,14 @@ def _frames(
     if whole and all(one.frames for one in needs if one.videos):
         made |= whole
     elif by_rate and len(whole) == len(media.whole):
-        mend = f": run {tasks} apart for all of them" if whole else ""
+        mend = f": to pass all of them, run {tasks} separately" if whole else ""
         lines.append(f"{who} takes {media.rate}: not all {most} frames of short videos{mend}")
     shown = ", ".join(f"{name}={value}" for name, value in made.items())
-    set_ = [f"{model.name}: {shown} set for {tasks}; say another to override"] if made else []
+    set_ = (
+        [f"{model.name}: {shown} set for {tasks}; to change it, pass your value in --model_args"]
+        if made
+        else []
+    )
     return made, set_, lines
 
 

@@ -94,7 +94,7 @@ def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
     if recipe.model.name == VLLM:
         return recipe
     if not facts(recipe.checkpoint).billions:
-        return "a server has the model"
+        return "the model is on a server"
     name = recipe.path.stem
     stored = _stored("vllm")[recipe.path.parent.name][name]
     if isinstance(stored, str):

@@ -68,7 +68,10 @@ def build_checkpoint(kind: str, folder: str | Path, seed: int = 0) -> Path:
     if (folder / "config.json").is_file():
         return folder
     if folder.is_dir() and any(folder.iterdir()):
-        raise TasksError(f"{folder} is not empty and not a tiny checkpoint of ours: left alone")
+        raise TasksError(
+            f"{folder} is not empty and holds no tiny checkpoint of "
+            "lmms-eval-tasks, so nothing is written: name another folder"
+        )
 
     def save(new: Path) -> None:
         with torch.random.fork_rng(devices=[]):

@@ -111,13 +111,15 @@ class VLLM(HostModel):
     ) -> None:
         name = pretrained or model
         if not name:
-            raise TasksError("tasks_vllm needs a checkpoint: --model_args pretrained=NAME")
+            raise TasksError("tasks_vllm requires a checkpoint: --model_args pretrained=NAME")
         try:
             from vllm import LLM, SamplingParams
         except ImportError as error:
-            raise TasksError(f"tasks_vllm needs vLLM ({error}): pip install vllm") from None
+            raise TasksError(f"tasks_vllm requires vLLM ({error}): pip install vllm") from None
         if not hasattr(LLM, "enqueue"):
-            raise TasksError("tasks_vllm needs a newer vLLM: this one has no LLM.enqueue")
+            raise TasksError(
+                "tasks_vllm requires a newer vLLM: the installed one has no LLM.enqueue"
+            )
         super().__init__(batch_size, device, max_batch_size)
         self.batch_size = IN_FLIGHT if self.batch_size == 1 else self.batch_size
         # lmms-eval's calls hold one request each, from that many threads (host/requests/pace.py).
@@ -150,7 +152,9 @@ class VLLM(HostModel):
         templated = getattr(found, "chat_template", None)
         self.processor = found if templated else getattr(found, "tokenizer", found)
         if not getattr(self.processor, "chat_template", None):
-            raise TasksError(f"{name} has no chat template, with which tasks_vllm writes prompts")
+            raise TasksError(
+                f"{name} has no chat template, which tasks_vllm requires to write prompts"
+            )
         if enable_thinking is not None:
             # Set on the processor: host/requests/cut_replies.py also reads what the template
             # writes.
@@ -264,7 +268,7 @@ def _read(name: str, value: str) -> Json:
     try:
         return json.loads(value)
     except ValueError as error:
-        raise TasksError(f"tasks_vllm: {name}={value}: no JSON ({error})") from None
+        raise TasksError(f"tasks_vllm: {name}={value}: not JSON ({error})") from None
 
 
 def _literal_tokens(processor: ProcessorMixin) -> re.Pattern[str]:
@@ -297,7 +301,7 @@ def own_gpus(count: int) -> Iterator[None]:
     there = told.split(",") if told else [str(number) for number in range(first + count)]
     if len(own := there[first : first + count]) < count:
         raise TasksError(
-            f"{count} GPUs for each process are asked, and CUDA_VISIBLE_DEVICES={told}"
+            f"{count} GPUs are required for each process, but CUDA_VISIBLE_DEVICES={told}"
         )
     before = {k: v for k, v in os.environ.items() if k.startswith(_LAUNCHER)}
     for name in before:

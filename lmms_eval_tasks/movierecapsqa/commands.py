@@ -16,18 +16,23 @@ PAPER_MODEL = "gpt-4.1"  # paper, 3.2
 
 @with_settings(*LIMITS)
 def facts_command(
-    recap: Annotated[Path, typer.Argument(help="A recap as JSON.")],
+    recap: Annotated[Path, typer.Argument(help="JSON file of a recap.")],
     *,
     out: Annotated[
-        Path, typer.Option(help="The file of segments to write; those of other recaps stay.")
+        Path, typer.Option(help="File to write segments to; segments of other recaps stay in it.")
     ] = Path("segments.json"),
     model: Annotated[
         str | None,
-        typer.Option(help="Who writes, in the forms of a judge; the paper's gpt-4.1 if unset."),
+        typer.Option(
+            help="Model that writes the texts, in the forms of a judge; default: the "
+            "paper's gpt-4.1."
+        ),
     ] = None,
     dialogue: Annotated[
         Path | None,
-        typer.Option(help="The movie's subtitles, cut to segments with a window in movie time."),
+        typer.Option(
+            help="Subtitles of the movie, to be cut to the segments with times in the movie."
+        ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -38,7 +43,7 @@ def facts_command(
 
     check_output(out)
     segments = recap_file.read_recap(recap, dialogue)
-    env, writes = environment(dry_run), "one language model writes the facts"
+    env, writes = environment(dry_run), "facts require one language model"
     config = writer.writer(model or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
     planned = build.FactsPlan(out, config, writer.load_step_prompt("facts", steps.STEPS), segments)
     with run.use(run.from_settings(progress=False)):
@@ -47,7 +52,7 @@ def facts_command(
             units = [steps.unit(planned.prompt, one) for one in todo]
             made, notes = writer.estimated(units, config, steps.ASSUMED)
             show(table_console(), [made])
-            print(f"{len(todo)} of {len(segments)} segments to ask about, the others are in {out}")
+            print(f"{len(todo)} of {len(segments)} segments to write; the others are in {out}")
             print("\n".join(notes))
             return
         written = build.build_facts(planned)

@@ -21,8 +21,9 @@ from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, MovieRelease
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, MOVIERECAPSQA
 
 HOW_TO_GET = (
-    "the full set is four tables on the hub (sshaar/movierecapsqa); a sample is on the project's "
-    "site (segments.json). Recap videos, subtitles and movies are for the user to fetch"
+    "the full set is four tables on the hub (sshaar/movierecapsqa); a sample "
+    "is on the project's site (segments.json). Get recap videos, subtitles and "
+    "movies yourself"
 )
 
 # --- names of tasks -------------------------------------------------------------------------------
@@ -34,7 +35,7 @@ SOURCES = {
     "scenes": "aligned movie scenes",
     "movie": "full movie",
 }
-_RECAP = "recap videos in recaps/, or beside the data file, named by videoId"
+_RECAP = "recap videos in recaps/, or next to the data file, named by videoId"
 _MOVIE = "the movie in movies/, named by movieId"
 # Visual source -> the kind of its file (MovieRelease.path), and what the user has to provide.
 _NEEDS = {
@@ -122,7 +123,7 @@ def media_sources(release: MovieRelease, names: Sequence[str]) -> list[Source]:
     # If the model or the judge of a task gets the dialogue, the task needs the movie's subtitles.
     to_judge = options().dialogue == GIVEN
     told = [name for name in names if to_judge or CONDITIONS[TASKS[name][1]].dialogue]
-    cure = "The addresses are all in data status. Put them there"
+    cure = "lmms-eval-tasks data status prints the addresses. Put them there"
     silent = Source(
         tasks=told,
         noun="subtitles",
@@ -154,7 +155,7 @@ def _source(release: MovieRelease, source: str, tasks: Sequence[str]) -> Source:
         tasks=tasks,
         windows=windows,
         absent=absent,
-        cure=f"This needs {needed} (tasks that end in _dialogue need no video). Put it there",
+        cure=f"This requires {needed} (tasks that end in _dialogue require no video). Put it there",
         hint=f" as the {SOURCES[source]} ({', '.join(tasks)})",
     )
 
@@ -171,8 +172,9 @@ def without_own(release: MovieRelease, options: JudgeOptions) -> list[str]:
     if options.facts == ALL or not lacking:
         return []
     return [
-        f"{MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
-        f"{lacking[0]}, have no facts of their own (aligned_fact_ids or alignedFacts)"
+        f"{MOVIERECAPSQA.option} facts={ALIGNED}: {len(lacking)} questions, "
+        f"such as {lacking[0]}, have no facts of their own (aligned_fact_ids or "
+        "alignedFacts)"
     ]
 
 
@@ -254,5 +256,5 @@ def status_notes(release: MovieRelease) -> list[str]:
         lines.append("recap videos: https://www.youtube.com/watch?v=VIDEOID, to recaps/VIDEOID.mp4")
     for one in release.subtitles.values():
         if one.path is None:
-            lines.append(f"to fetch: {one.name}, the subtitles of {one.movie!r}: {one.url}")
-    return [*lines, "tasks that end in _dialogue need no video"]
+            lines.append(f"to download: {one.name}, the subtitles of {one.movie!r}: {one.url}")
+    return [*lines, "tasks that end in _dialogue require no video"]

@@ -110,7 +110,7 @@ LANGUAGE = "en"  # language of the release; sets bert-score's default encoder (r
 def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> ModelScores:
     """Return exponentiated BARTScore by the user's model: the geometric mean of probabilities."""
     if (model := settings.value(BARTSCORE)) is None:
-        unnamed = f"no model was named with --bartscore ({BARTSCORE})"
+        unnamed = "no model was named with --bartscore"
         return ModelScores((), f"BARTScore not computed: {unnamed}", computed=False)
     made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:

@@ -215,7 +215,7 @@ def agreement_tables(dimension: str, rows_by_model: Mapping[str, AgreementRow]) 
     videos = max((interval.clusters for interval in intervals), default=0)
     told = stats.few(videos)
     return by_row(
-        f"{dimension}: our judge beside the published scores",
+        f"{dimension}: our judge and the published scores",
         ["answers of"],
         ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
         [([name], cells(one)) for name, one in rows_by_model.items()],

@@ -86,7 +86,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
             if isinstance(asked, dict):
                 asked.update(labels.pop(f"{entry.get('id')}/{asked.get('qid')}", {}))
     if labels:
-        raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
+        raise DataError(f"{file}: no question {next(iter(labels))!r}")
 
 
 def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
@@ -108,7 +108,7 @@ def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
     for row in segments:
         video = row["video_id"]
         if video not in spoken:
-            raise DataError(f"{row['place']}: {video!r} is in no row of {files['recaps']}")
+            raise DataError(f"{row['place']}: {video!r} is not in {files['recaps']}")
         movie = spoken[video].movie
         entries.append(
             {
@@ -131,7 +131,7 @@ def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
     by_id = {entry["id"]: entry for entry in entries}
     for row in questions:
         if _id(row) not in by_id:
-            raise DataError(f"{row['place']}: {_id(row)} is no segment")
+            raise DataError(f"{row['place']}: {_id(row)} is not a segment")
         by_id[_id(row)]["questions"].append(
             {
                 "qid": row["question_id"],
@@ -186,7 +186,7 @@ def _rows(file: Path, needed: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a table with the needed columns, ids as text, and the row's `place`."""
     found = released_files.read_table(file)
     if not found:
-        raise DataError(f"{file}: holds no rows")
+        raise DataError(f"{file}: no rows")
     for number, row in enumerate(found, 1):
         place = f"{file}, row {number}"
         lost = [name for name in needed if not isinstance(row, dict) or name not in row]

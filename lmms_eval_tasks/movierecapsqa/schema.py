@@ -173,7 +173,7 @@ class Segment(_ReleasedEntry):
         if (self.movie_start is None) != (self.movie_end is None):
             raise ValueError("movieStartTime and movieEndTime are given together or not at all")
         if self.movie_start is not None and not self.movie_id:
-            raise ValueError("movieStartTime needs movieId, the movie's file in movies/")
+            raise ValueError("movieStartTime requires movieId, the movie's file in movies/")
         for first, last in (("start", "end"), ("movie_start", "movie_end")):
             start, end = getattr(self, first), getattr(self, last)
             if start is not None and start >= end:

@@ -134,8 +134,8 @@ def told_opposed(counts: Mapping[str, int]) -> str:
     """Return the counts of `opposed` as a line for the user."""
     told = ", ".join(f"{name} {count}" for name, count in counts.items())
     return (
-        f"scores at the other end of the rubric than all of their labels ({told}): the judge "
-        "contradicts itself; its scores count as they are"
+        "scores are at the other end of the rubric than all their labels "
+        f"({told}): the judge contradicts itself; the scores count as they are"
     )
 
 
@@ -210,8 +210,9 @@ class MovieRecapsQA(Benchmark):
             }
             if counts := aggregate.unlike(own):
                 notes.append(
-                    f"{title}: the conditions were not asked the same questions ({counts}): their "
-                    "differences are not those of the paper's Table 5"
+                    f"{title}: the conditions have different questions "
+                    f"({counts}): their differences are not those of the "
+                    "paper's Table 5"
                 )
         return notes
 

@@ -95,7 +95,10 @@ def differing_prompts(task: str, first: Items, second: Items) -> str:
     shown = far or apart
     a, b = (f"{median(run):,.0f}" for run in zip(*shown, strict=True))
     part = f" in {len(shown)} of {len(pairs)} requests" * (len(shown) < len(pairs))
-    told = f"{task}: the prompts differ in length{part}: a median of {a} against {b} tokens"
+    told = (
+        f"{task}: the prompts of the two runs differ in length{part}: a median of "
+        f"{a} against {b} tokens"
+    )
     return f"{told}{_reason(pairs, small=not far)}"
 
 
@@ -108,17 +111,21 @@ def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
 
     visual = differ(lambda one: one.get("visual_tokens"))
     if visual is False:
-        return "; the text around the pictures differs, as with another chat template"
+        return (
+            "; the text around the pictures differs, for example because of another chat template"
+        )
     if differ(lambda one: (one["frames"] or 0) + one["pictures"]):
-        return "; the two saw other numbers of frames or pictures"
+        return "; the models saw different numbers of frames or pictures"
     if small and not visual:
-        return "; so little may come from another chat template"
+        return "; such a small difference may come from another chat template"
     if differ(lambda one: one.get("sizes")) is False:
-        return "; their pictures are of the same size: one may have got a video as single pictures"
+        return (
+            "; the pictures have the same size: one model may have got a video as single pictures"
+        )
     sure = "" if visual else "probably "
     return (
-        f"; the two {sure}saw pictures of other sizes: the same min_pixels and max_pixels in "
-        "--model_args make them equal (docs/models.md)"
+        f"; the models {sure}saw pictures of different sizes: pass the same "
+        "min_pixels and max_pixels in --model_args (docs/models.md)"
     )
 
 
@@ -158,7 +165,7 @@ def _words(delivered: list[Mapping[str, Json]]) -> str:
         told.append("sound")
     elif any(one["seconds"] for one in delivered):
         told.append(f"{_range(round(one['seconds'], 1) for one in delivered)} s of sound")
-    return " and ".join(told) or "nothing but text"
+    return " and ".join(told) or "only text"
 
 
 def _pixels(delivered: list[Arrived]) -> str:

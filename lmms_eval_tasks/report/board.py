@@ -139,7 +139,7 @@ def _told(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str
         yield f"{label}: {_DIFFER}:{'' if limits(own) else ' none known'}"
         yield from (f"  - {line}" for line in limits(own))
         if facts := [one.line for one in own if not one.is_limit]:
-            yield f"{label}: its numbers rest on:"
+            yield f"{label}: conditions of its numbers:"
             yield from (f"  - {line}" for line in facts)
 
 
@@ -306,7 +306,7 @@ def show(
     for side in found:
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)
-            raise DataError(f"{side.label}: no tasks of {benchmark.title}, but {own}")
+            raise DataError(f"{side.label}: no tasks of {benchmark.title}, only {own}")
     made = leaderboards_of(benchmark, called(benchmark.board(), found, names), found)
     conditions = {side.label: side.record(benchmark.tasks) for side in found}
     if form != "text":

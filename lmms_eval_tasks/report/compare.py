@@ -299,16 +299,16 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
         common, name = len(found.pairs), task.name
         if found.by_id:
             told = f"{name}: {found.by_id:,} items are compared with {first.label} by id alone: "
-            told += "a log of an earlier version does not say what was asked"
+            told += "a log of an earlier version does not hold the prompts"
             yield Condition(Kind.OTHER_ITEMS, told, (name,))
         if common == found.first == found.second:
             continue
         told = (
-            f"{name}: {common:,} items are compared with {first.label}, which has {found.first:,} "
-            f"and this run {found.second:,}"
+            f"{name}: {common:,} items are in both runs and are compared ({first.label} has "
+            f"{found.first:,}, this run {found.second:,})"
         )
         if found.other:
-            told += f"; {found.other:,} have the same id in both and ask something else{differ}"
+            told += f"; {found.other:,} have the same id in both runs but another prompt{differ}"
         yield Condition(Kind.OTHER_ITEMS, told, (name,))
 
 

@@ -103,7 +103,10 @@ class Side:
                 own = {name: self.items[name] for name in join.tasks if name in names}
                 if differ := aggregation.data_of(own):
                     data = ", ".join(f"{name} {one}" for name, one in differ.items())
-                    told = f"{join.group}: not computed, its tasks differ in their data ({data})"
+                    told = (
+                        f"{join.group}: not computed, because its tasks have "
+                        f"different data ({data})"
+                    )
                     yield Condition(Kind.OTHER_ITEMS, told, tuple(own))
 
     @functools.cached_property
@@ -119,7 +122,7 @@ class Side:
         found = [one for one in saved_ones if one.kind not in (Kind.READING, Kind.FEW)]
         waiting = sum(i["status"] == "unjudged" or "judge_" in i["status"] for i in items)
         if waiting:
-            told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
+            told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict from a judge"
             found.append(Condition(Kind.UNJUDGED, told, (name,)))
         for note in readings.reply_notes(task, items):
             found.append(Condition(Kind.READING, f"{name}: {note.text}", (name,)))
@@ -148,7 +151,7 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
         own = [run for run in runs if registry.of_task_name(run.task)]
         if not own:
             raise DataError(
-                f"{path}: no tasks of this suite, but {', '.join(r.task for r in runs)}"
+                f"{path}: no tasks of lmms-eval-tasks, only {', '.join(r.task for r in runs)}"
             )
         saved.refuse_twice(own)
         for run in own:
@@ -159,7 +162,7 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     names = [name for _, name, _ in found]
     labels = [f"{name} ({path})" if names.count(name) > 1 else name for path, name, _ in found]
     if twice := next((one for one in labels if labels.count(one) > 1), None):
-        raise DataError(f"{twice} is named twice; a report needs different runs")
+        raise DataError(f"{twice} is named twice; a report requires different runs")
     return [
         Side(label, {task: runs[task] for task in _ordered(runs)})
         for label, (_, _, runs) in zip(labels, found, strict=True)

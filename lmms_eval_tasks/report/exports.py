@@ -115,7 +115,7 @@ def as_latex(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
     form = "ll" + "r" * (len(headings) - 2)
     listed = "".join(f"\\item {escaping.latex(line)}\n" for line in notes)
     return (
-        "% needs \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
+        "% requires \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
         "\\begin{threeparttable}\n"
         f"{frame.to_latex(index=False, column_format=form)}"
         f"\\begin{{tablenotes}}\\footnotesize\n{listed}\\end{{tablenotes}}\n"
@@ -148,7 +148,7 @@ def _grid(
             first = apart["from"]
     columns = [(run, is_difference) for run in runs for is_difference in (False, True)]
     there = [one for one in columns if any(one in line for line in body.values())]
-    headings = [f"{run} less {first}" if is_difference else run for run, is_difference in there]
+    headings = [f"{run} minus {first}" if is_difference else run for run, is_difference in there]
     lines = [(names, [line.get(one, NONE) for one in there]) for names, line in body.items()]
     return _Grid(headings, lines, first)
 
@@ -187,9 +187,9 @@ def run_tables(rows: Sequence[Row]) -> Iterator[Table]:
     for benchmark in dict.fromkeys(row["benchmark"] for row in rows):
         own = [row for row in rows if row["benchmark"] == benchmark]
         made = _grid(own, value, difference)
-        note = "below a number: its 95 % interval"
+        note = "below each number: its 95 % interval"
         note += f"; differences from {made.first}" if made.first else ""
-        yield from by_row(benchmark, ["task", "number"], made.headings, made.lines, note)
+        yield from by_row(benchmark, ["task", "metric"], made.headings, made.lines, note)
 
 
 def as_text(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:

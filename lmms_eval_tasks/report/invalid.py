@@ -88,10 +88,10 @@ def of_items(name: str, items: Items) -> dict[str, str]:
     if found := _above_limit(name, lost, len(items), requests_failed(name, items)):
         return found
     if items and not any(str(item.get("reply", "")).strip() for item in items):
-        why = "replies are empty: the model's class or endpoint failed, or its answers are cut away"
+        why = "replies are empty: the model's class or endpoint failed, or the answers were cut off"
         return {name: f"{name}: all {len(items)} {why}"}
     if aggregate.is_claimless(items):
-        why = "answers: it failed, or its prompt did"
+        why = "answers: the judge or its prompt does not work"
         return {name: f"{name}: the judge found no claim in any of {len(items)} {why}"}
     return {}
 
@@ -100,7 +100,7 @@ def _above_limit(name: str, failed: int, total: int, reason: str) -> dict[str, s
     limit = settings.may_fail()
     if failed <= limit * total:
         return {}
-    return {name: f"{reason}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}
+    return {name: f"{reason}, more than the {limit:.0%} allowed by {settings.MAX_FAILED.option}"}
 
 
 def requests_failed(name: str, items: Items) -> str:
@@ -112,7 +112,9 @@ def requests_failed(name: str, items: Items) -> str:
     if not lost:
         return ""
     last = " ".join(str(lost[-1].get("reply", "")).split())[:200]
-    return f"{name}: {len(lost)} of {len(items)} requests to the model failed (the last: {last})"
+    return (
+        f"{name}: {len(lost)} of {len(items)} requests to the model failed (last failure: {last})"
+    )
 
 
 def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
@@ -121,14 +123,14 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
     It counts replies whose reasoning has no end, and replies whose number of tokens is known.
     """
     number, total = sum(item["status"] == "truncated" for item in items), len(items)
-    why = "end in their reasoning"
+    why = "end inside their reasoning"
     if lengths and lengths.at_limit * total > number * lengths.known:
         number, total = lengths.at_limit, lengths.known
         why = f"reach the limit of {lengths.limit} tokens"
     if not total or number <= MANY_CUT * total:
         return ""
     room = f"--gen_kwargs max_new_tokens={4 * lengths.limit if lengths else 4096}"
-    return f"{name}: {number} of {total} replies {why} and may be cut; {room} gives them room"
+    return f"{name}: {number} of {total} replies {why} and may be cut; for longer replies: {room}"
 
 
 def together(*reasons: Mapping[str, str]) -> dict[str, str]:

@@ -94,7 +94,7 @@ def _board(
     heads = table.get("group_title", ""), table.get("name_title", "Model")
     if isinstance(why := table.get("ours"), str):
         return Leaderboard(
-            benchmark.name, title, table["caption"], heads, notes=[f"Left out: {why}."]
+            benchmark.name, title, table["caption"], heads, notes=[f"Not shown: {why}."]
         )
     grid = leaderboards.cells(stored, table)
     group_of = [groups[row.get("group", "")] for row in table["rows"]]
@@ -132,7 +132,7 @@ def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> It
         named = [titles[one] for one in sorted(columns)] if len(columns) < len(titles) else []
         if len(rows) < len(grid):
             named += dict.fromkeys(grid[one][0].row for one in sorted(rows))
-        yield f"Nothing of ours{' beside ' if named else ''}{', '.join(named)}: {reason}."
+        yield f"No rows of your runs{' in ' if named else ''}{', '.join(named)}: {reason}."
 
 
 def _own_lines(
@@ -221,5 +221,5 @@ def called(
     known = list(dict.fromkeys(n for cell in cells for n in (cell.model, cell.identity) if n))
     for one in names:
         if leaderboards.plain(one) not in map(_short, known) and one not in known:
-            raise DataError(f"--as: no row of the paper is {one!r}{nearest(one, known)}")
+            raise DataError(f"--as: the paper has no row {one!r}{nearest(one, known)}")
     return dict(itertools.zip_longest((side.label for side in sides), names))

@@ -44,7 +44,7 @@ def find_previews(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPre
         try:
             found |= _of_benchmark(benchmark, own, sides)
         except TasksError as error:
-            told.append(f"{benchmark.title}: no pictures of what was shown: {error}")
+            told.append(f"{benchmark.title}: no preview pictures of the videos: {error}")
     return found, told
 
 

@@ -37,6 +37,6 @@ def value_or_condition(
         return look()
     except TasksError as error:
         conditions.append(
-            Condition(Kind.NOTE, f"the {subject} of this run cannot be told any more: {error}")
+            Condition(Kind.NOTE, f"the {subject} of this run are no longer known: {error}")
         )
         return None

@@ -67,10 +67,10 @@ def _unread(items: Items) -> Note | None:
     rests = ""
     if is_thin(statuses):
         read = count_read(statuses)
-        rests = f", so its numbers rest on {read or 'none'} of {len(items)}"
+        rests = f", so the numbers rest on {read or 'none'} of {len(items)}"
     forms = ", ".join(f"{count} like {example}" for count, example in commonest(unread))
     told = f"{len(unread)} of {len(items)} replies were not read ({100 * share:.3g} %){rests}"
-    return Note(share, f"{told}; the commonest: {forms}")
+    return Note(share, f"{told}; most common forms: {forms}")
 
 
 FORMS = 3  # most forms in a line
@@ -146,7 +146,7 @@ def _marked(items: Items) -> Note | None:
         return None
     (mark, _), *_ = Counter(mark for mark, _ in found).most_common(1)
     item = next(item for own, item in found if own == mark)
-    told = f"{len(found)} of {len(items)} replies begin with a special token that nobody knows"
+    told = f"{len(found)} of {len(items)} replies begin with an unknown special token"
     shown = f"{_quoted(mark)}, as in {visible(str(item['id']))}: {_quoted(item['reply'])}"
     return Note(len(found) / len(items), f"{told}: {shown}")
 
@@ -183,9 +183,10 @@ def judged_alike(task: Task, items: Items) -> Note | None:
     if not parts:
         return None
     command = checks.command(str(registry.of_task_name(task.name)), _spec(judge))
-    told = f"the judge gave one and the same verdict {', '.join(part for _, part in parts)}"
+    told = f"the judge gave the same verdict {', '.join(part for _, part in parts)}"
     return Note(
-        max(share for share, _ in parts), f"{told}: look at it before its number ({command})"
+        max(share for share, _ in parts),
+        f"{told}: check the judge before you use the number ({command})",
     )
 
 
@@ -259,7 +260,7 @@ def _differences(task: Task, items: Items) -> Iterator[Note]:
         items_apart = [item for item in items if _value(ours, [item]) != _value(theirs, [item])]
         if items_apart:
             first = items_apart[0]
-            told = f"{name} is {a:.3f}, and {b:.3f} as the authors' rule reads the same replies"
+            told = f"{name} is {a:.3f}, but {b:.3f} when the authors' rule reads the same replies"
             shown = f"{visible(str(first['id']))}: {example(first)}"
             text = f"{told}: {len(items_apart)} of {len(items)} items differ, such as {shown}"
             yield Note(abs(a - b), text)

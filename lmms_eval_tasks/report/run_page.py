@@ -137,7 +137,7 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         for line in judge_report.of_results(results, by_task=False):
             yield "cost", line
         yield "run", f"{results.get('date', '')}, lmms-eval {results.get('lmms_eval_version', '')}"
-        yield "again", command(results)
+        yield "command", command(results)
 
 
 def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:

@@ -32,7 +32,9 @@ from lmms_eval_tasks.utils.conditions import (
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 _MARK = " [INVALID]"
-_NOT_SCORED = "replies were not scored (--predict_only): for numbers run again without it"
+_NOT_SCORED = (
+    "replies were not scored (--predict_only): to get numbers, run again without this option"
+)
 
 
 def annotate(
@@ -80,15 +82,17 @@ def annotate(
             )
         except Exception:  # an error here must not lose the answers, which are paid for
             notify(
-                f"{benchmark.name}: what is known about this run could not be added to its results"
+                f"{benchmark.name}: the section of lmms-eval-tasks could not be "
+                "added to the results"
             )
             traceback.print_exc()
     section["invalid"] = problems
     mark(results)
     for line in judged.given_up:
         notify(
-            f"gave up on the judge {line}; everything is kept: judge what is missing with "
-            "lmms-eval-tasks judge LOGS (needs --log_samples), or run again"
+            f"stopped asking the judge {line}; replies and verdicts are kept. "
+            "To get the missing verdicts: lmms-eval-tasks judge LOGS (requires "
+            "--log_samples), or run the same command again"
         )
     for line in problems.values():
         notify(f"INVALID: {line}")
@@ -262,7 +266,7 @@ def _not_counted() -> str:
     media = model_capabilities.media_of(model.name, model.interface) if model else None
     if model is None or (media is not None and media.ours):
         return ""
-    return f"reached the model: not observed, {model.name}'s class shows it nowhere"
+    return f"reached the model: unknown, since the class of {model.name} does not show its input"
 
 
 def _carried(results: Mapping[str, Json], task: str) -> ItemsCarrier | None:

@@ -90,7 +90,8 @@ def check_frames(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) 
         framed -= {str(one.get("video")) for name in names for one in benchmark.docs(loaded, name)}
     if framed:
         raise TasksError(
-            f"{settings.FRAMES}: no videos of these tasks: {', '.join(sorted(framed))}"
+            f"{settings.FRAMES.option}: these videos are in no task of the run: "
+            f"{', '.join(sorted(framed))}"
         )
 
 
@@ -104,8 +105,9 @@ def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> con
     context.current().go_by(made)
     if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):
         raise TasksError(
-            f"{model.name} ({made.interface}) takes videos alone, and {', '.join(left)} hand over "
-            f"pictures: leave these tasks out, or take another model"
+            f"{model.name} ({made.interface}) takes only videos, and "
+            f"{', '.join(left)} pass pictures: leave these tasks out, or use "
+            "another model"
         )
     return made
 
@@ -134,12 +136,12 @@ def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     every = loaded.release.n_records + len(loaded.release.problems)
     empty = [name for name in names if not benchmark.docs(loaded, name)]
     told = [
-        f"{name}: not one of {every:,} {benchmark.title} {benchmark.records} can be asked about:\n"
-        f"{listed(loaded.left_out(name))}"
+        f"{name}: none of {every:,} {benchmark.title} {benchmark.records} can "
+        f"be run:\n{listed(loaded.left_out(name))}"
         for name in empty
     ]
     if empty and (rest := [name for name in names if name not in empty]):
-        told.append(f"Leave out what cannot be run: --tasks {','.join(rest)}")
+        told.append(f"Tasks that can be run: --tasks {','.join(rest)}")
     stop(loaded.release.place, told)
     return loaded
 
@@ -217,7 +219,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         lost = media.lost(parts, known.lost, impossible)
         total = len({cut.name for part in parts for cut in part.cuts})
         complain = missing_files if benchmark.whole_videos else bad_items
-        stop(benchmark.title, complain(lost, f"of {total} items cannot be shown"))
+        stop(benchmark.title, complain(lost, f"of {total} items cannot be run"))
 
 
 # --- the judge ----------------------------------------------------------------------------------

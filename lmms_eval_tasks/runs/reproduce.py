@@ -89,10 +89,10 @@ def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -
         forms = {one.path.stem: recipes.on_vllm(one) for one in found}
         refused = {name: one for name, one in forms.items() if isinstance(one, str)}
         found = [one for one in forms.values() if isinstance(one, RowRecipe)]
-    without = [f"# no form of {name} for {engine}: {why}" for name, why in refused.items()]
+    without = [f"# {name} cannot run with {engine}: {why}" for name, why in refused.items()]
     if not found:
-        of_engine = f" for {engine}" if engine else ""
-        where = f"there are no recipes of {benchmark}{of_engine} in leaderboards/recipes"
+        of_engine = f" with {engine}" if engine else ""
+        where = f"no recipes for {benchmark}{of_engine} in leaderboards/recipes"
         raise TasksError("\n".join([where, *(line.removeprefix("# ") for line in without)]))
     each = list(map(cost, found))
     if slurm:
@@ -102,18 +102,19 @@ def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -
         hours = {one.name: one.hours for one in map(cost, own)}
         lost = sum(hours[name] for name in refused)
         yield (
-            f"# By the recipes' own classes these are about {sum(hours.values()) - lost:,.1f} "
-            f"hours, and those without a form {lost:,.1f}."
+            "# By the recipes' own classes these are about "
+            f"{sum(hours.values()) - lost:,.1f} hours, and those that cannot "
+            f"run with it {lost:,.1f}."
         )
     jobs = [(_told(*one), _command(one[0])) for one in zip(found, each, strict=True)]
     yield from _array(jobs) if slurm else _script(jobs)
     yield from without
     for name, why in recipes.missing(benchmark).items():
-        yield f"# no recipe of {name}: {why}"
+        yield f"# no recipe for {name}: {why}"
 
 
 def _told(recipe: RowRecipe, cost: Cost) -> list[str]:
-    return [str(cost), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
+    return [str(cost), *([f"differs from the paper: {recipe.differs}"] if recipe.differs else [])]
 
 
 def _command(recipe: RowRecipe) -> str:
@@ -131,20 +132,22 @@ def _headed(
         f"{_summed([one.dollars for one in each])} for the models' servers and "
         f"{_summed([one.judge for one in each])} for the judge."
     )
-    yield "Counted by the published numbers (leaderboards/recipes/data.yaml)."
+    yield "Counts are the published ones (leaderboards/recipes/data.yaml)."
     yield (
-        f"GPU hours: 2 operations a parameter and prompt token at {SHARE:.0%} of "
-        f"{OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at {SHARE:.0%} of "
-        f"{BANDWIDTH / 1e12:g} TB/s. Never measured on a GPU."
+        f"GPU hours: 2 operations a parameter and prompt token at {SHARE:.0%} "
+        f"of {OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at "
+        f"{SHARE:.0%} of {BANDWIDTH / 1e12:g} TB/s. A formula, not measured on "
+        "a GPU."
     )
     if any(one.model.name == recipes.VLLM for one in row_recipes):
         yield (
-            f"With {recipes.VLLM}: media that stand before several questions are computed once "
-            "(MAIA: 192 pairs and 24 questions a video; of 192 prompts on one clip vLLM 0.32 for "
-            "CPUs cached 94.2%, and this formula says 94.2%), and a batch shares the weights: "
-            f"{', '.join(sorted({str(one.batch) for one in row_recipes}, key=int))} requests. "
-            "Loading, vision towers and the engine's own work for each request are left out, and "
-            "may be most of what it then takes."
+            f"With {recipes.VLLM}: media shared by several questions are "
+            "computed once (MAIA: 192 pairs and 24 questions a video; of 192 "
+            "prompts on one clip vLLM 0.32 for CPUs cached 94.2%, and this "
+            "formula says 94.2%), and a batch shares the weights: "
+            f"{', '.join(sorted({str(one.batch) for one in row_recipes}, key=int))} "
+            "requests. The estimate leaves out loading, vision encoders and "
+            "the engine's work per request, which may take most of the time."
         )
 
 
@@ -174,7 +177,7 @@ def _directives(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
     yield "# with its own number of them, in place of `sbatch FILE`:"
     for gpus in sorted({one.gpus for one in each}):
         own = ",".join(str(number) for number, one in enumerate(each) if one.gpus == gpus)
-        served = f"bash FILE N, for N in {own}: models that a server has; no GPU"
+        served = f"bash FILE N, for N in {own}: models on a server; no GPU"
         yield f"#   {f'sbatch --array={own} --gres=gpu:{gpus} FILE' if gpus else served}"
 
 

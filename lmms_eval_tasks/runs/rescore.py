@@ -187,8 +187,8 @@ def rescore_saved(
             made.read_otherwise = read_otherwise
             few, total = ", ".join(read_otherwise[:FEW]), f"{len(read_otherwise)} of {len(items)}"
             done.notes.append(
-                f"{done.label(run.task, run.model)}: {total} items are read otherwise than when "
-                f"saved (the first: {few})"
+                f"{done.label(run.task, run.model)}: {total} items are read "
+                f"differently than when they were saved (the first: {few})"
             )
         done.numbers.append(made)
         if take is not None:
@@ -232,7 +232,7 @@ def _scored(
     """
     task = benchmark.tasks.get(run.task)
     if task is None:
-        raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
+        raise DataError(f"{run.file}: {run.task} is not a task of {benchmark.title}")
     try:
         if not (stored := saved_items(run)):
             return (), [], (0, 0)
@@ -379,6 +379,6 @@ def verdicts(item: Item) -> dict[str, Verdict]:
             found[name] = Verdict.from_dict(saved)
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
-                f"{item['id']}/{name}: the saved verdict is none ({error}); {MEND}"
+                f"{item['id']}/{name}: the saved verdict is invalid ({error}); {MEND}"
             ) from None
     return found

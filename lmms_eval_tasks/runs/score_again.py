@@ -108,7 +108,7 @@ def score_again(
     if output is not None:
         write_json(output, {**written, "usage": [asdict(row) for row in usage]})
     if save is not None:
-        print(f"{save}: the run with its verdicts, to be read like any other")
+        print(f"{save}: the run with its verdicts, for report, leaderboard and rescore")
     for line in [*usage_lines(usage, run.prices.origin), *run.stopped()]:
         print(line)
     invalid.stop(problems)
@@ -225,7 +225,9 @@ def _shown_judge(saved: Saved, spec: str) -> str:
     config = prepare.judge_config(registry.load_benchmark(saved[0][0]), spec, os.environ)
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
-        raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
+        raise TasksError(
+            f"the judge {spec} cannot be asked in batches: name a model at an endpoint with --judge"
+        )
     return prepare.shown_judge(config, spec)
 
 
@@ -252,7 +254,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
                 for name, own in saved:
                     rescore_saved(registry.load_benchmark(name), own, spec)
         if not writer.count:
-            print("every verdict is there already: nothing to put into a batch")
+            print("every answer has a verdict already: no batch to write")
             return
         partial.replace(path)
     except OSError as error:
@@ -265,7 +267,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         f"--judge {shown} --batch-results RESULTS.jsonl"
     )
     if len(writer.models) > 1:
-        notify("OpenAI takes one model in a batch: split the file by `body.model`")
+        notify("OpenAI takes only one model in a batch: split the file by `body.model`")
 
 
 def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:
@@ -286,6 +288,7 @@ def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: P
             score_again(saved, spec, output, made, save=save)
         finally:
             print(
-                f"{path}: {len(results.used):,} of {len(results):,} results used; what still has "
-                "no verdict goes into the next batch (--batch)"
+                f"{path}: {len(results.used):,} of {len(results):,} results "
+                "used; for answers still without a verdict write the next "
+                "batch with --batch"
             )

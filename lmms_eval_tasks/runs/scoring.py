@@ -24,7 +24,7 @@ def scored(task: Task, log_item: Item, reply: str, answer: GetVerdicts) -> JsonO
     try:
         made = run_scoring(task.score(log_item, reply), answer)
     except Exception:
-        notify(f"scoring {log_item['id']} failed; kept as status error")
+        notify(f"scoring {log_item['id']} failed; saved with status error")
         traceback.print_exc()
         made = {**task.failed_item, "status": "error"}
     if task.judgements and reply_text.reply_status(reply) == "refused":

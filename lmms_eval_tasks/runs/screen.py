@@ -48,7 +48,7 @@ def first(results: Mapping[str, Json], console: Console, files: Sequence[Path] =
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
     if not with_tables:
-        shown.append("more: --tables headline, or --tables all for every split")
+        shown.append("more tables: --tables headline; every split: --tables all")
     for line in shown:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 

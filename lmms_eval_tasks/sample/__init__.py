@@ -60,8 +60,9 @@ def build_sample(root: Path) -> Path:
             for folder in (root / name for name in wanted):
                 if folder.exists() and not (folder / VERSION).is_file():
                     raise DataError(
-                        f"{folder} exists and is not a packaged sample; it is left alone. "
-                        "Name another folder, or move this one away"
+                        f"{folder} exists and is not a packaged sample, so "
+                        "nothing is written. Name another folder, or move this "
+                        "one away"
                     )
                 if not is_current(folder):  # check again: another process may have built it
                     _put(folder)

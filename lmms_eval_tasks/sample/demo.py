@@ -91,7 +91,7 @@ def run(out: Path, console: Console) -> bool:
     out.mkdir(parents=True, exist_ok=True)
     there = [name for name in registry.NAMES if not extras.missing(name)]
     for name in {*registry.NAMES} - {*there}:
-        notify(f"{name} is left out: pip install 'lmms-eval-tasks[{name}]'")
+        notify(f"{name} is skipped; to run it: pip install 'lmms-eval-tasks[{name}]'")
     played = {name: sample.module(name).PLAYED for name in there}
     lines = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
     with (
@@ -130,8 +130,8 @@ def run(out: Path, console: Console) -> bool:
     seconds = time.monotonic() - started
     for line in (
         f"\n{verdict}  {sum(good)} of {len(good)} numbers as expected, {seconds:.0f} s",
-        f"results  {out}/MODEL/, with all tables, and all that the host printed in host.log",
-        f"page     {page}: the four beside each other, and every item"
+        f"results  {out}/MODEL/, with all tables; lmms-eval's output is in host.log",
+        f"page     {page}: the four models side by side, and every item"
         if page
         else r"page     none: pip install 'lmms-eval-tasks\[report]'",
         "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
@@ -293,8 +293,8 @@ def screen(
     from rich.table import Table
 
     said = {
-        ORACLE: "looks every request up in the sample's key",
-        COIN: "draws any of the key's replies",
+        ORACLE: "gives the right reply to every request, from the sample's key",
+        COIN: "gives a random reply of the key",
         WITNESS: "sees, hears and reads the coded seconds of MAVERIX's videos",
         TINY: "random weights in Qwen2.5-VL's class; open answers stay unjudged",
     }

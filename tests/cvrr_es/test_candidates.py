@@ -28,7 +28,7 @@ from tests.cvrr_es.release_files import (
 from tests.cvrr_es.scored import PART, REFUSED, TIME
 
 CONTINUITY = "continuity_and_object_instance_count"
-FITS = "answers that fit no question of the release, or several"
+FITS = "answers that fit no question of the release, or several questions"
 LACKS = "questions without an answer"
 
 
@@ -83,10 +83,10 @@ def test_what_does_not_fit(tmp_path: Path, asks: Release, monkeypatch: pytest.Mo
             [("A?", "1"), ("A?", "1"), ("X?", None), ("B?", None), (3, "4")],
             [
                 f"{FITS}: 4, first 'A?'",
-                "answers whose `A` is no text: 1, first 'B?'",
+                "answers whose `A` is not a text: 1, first 'B?'",
                 f"{LACKS}: 3, first {PART}/001 (A?)",
             ],
-            "model: not one answer fits",
+            "model: no answer fits",
         ),
         (
             [("A?", "1"), ("X?", "2"), ("Z?", "3"), ("X?", "4")],
@@ -120,7 +120,7 @@ def test_folders(tmp_path: Path) -> None:
     assert names == [("alone", [TIME]), ("one", [PART]), ("two", [PART])]
     refused(DataError, "nowhere: no such file or folder", read_candidates, [tmp_path / "nowhere"])
     for path in (tmp_path / "all" / "notes", file):
-        refused(DataError, f"{path}: no answers of a candidate", read_candidates, [path])
+        refused(DataError, f"{path}: no answers", read_candidates, [path])
     predict(tmp_path / "b" / "one", PART, [("A?", "x")])
     both = [tmp_path / "all", tmp_path / "b"]
     refused(DataError, rf"two files with answers in {PART} by one:", read_candidates, both)
@@ -233,9 +233,14 @@ def test_names_of_saved_runs(tmp_path: Path) -> None:
     assert list(read_candidates([file])) == ["tiny"]
     items[1]["candidate"] = "huge"
     save(tmp_path / "named", items)
-    refused(DataError, "answers of tiny and of huge; one file, one model", read_candidates, [file])
+    refused(
+        DataError,
+        "answers of tiny and of huge; a file may hold the answers of only one model",
+        read_candidates,
+        [file],
+    )
     file = save(tmp_path / "bad", [item(1, "x")], "cvrr_judge")
-    refused(DataError, "cvrr_judge is no task with answers of CVRR-ES", read_candidates, [file])
+    refused(DataError, "cvrr_judge is not a task with answers of CVRR-ES", read_candidates, [file])
 
 
 # --- the five published models' answers, and annotations made of the published judgements ---------

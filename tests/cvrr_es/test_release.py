@@ -125,8 +125,8 @@ def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
     annotations = f"{PART}/annotations_{PART}.json"
     for name, content, told in (
         (annotations, b"{}", "expected a list of rows"),
-        (annotations, b"[]", "not one of 0 rows can be used"),
-        (annotations, b'[{"Q": "a"}, 3]', "not one of 2 rows can be used; .*entry 1: A: the"),
+        (annotations, b"[]", "none of 0 rows can be used"),
+        (annotations, b'[{"Q": "a"}, 3]', "none of 2 rows can be used; .*entry 1: A: the"),
         (f"{PART}/test-0.parquet", b"nothing", "not a readable parquet file"),
         (f"{PART}/test-1.parquet", no_text(), "not a readable parquet file: 'utf-8' codec"),
     ):
@@ -157,8 +157,8 @@ def test_a_download_in_its_place(tmp_path: Path, sample_folder: Path) -> None:
     assert found.version == read_release(folder).digest
     first, *notes = found.notes
     assert first == "3 of 217 videos, 3 of 2,400 questions of the paper's full set"
-    assert "fine_grained_action_understanding: not there" in notes
+    assert "fine_grained_action_understanding: missing" in notes
     assert notes[-1].endswith("entry 2: A: expected a text, found an empty one")
     refused(DataError, "no annotations of CVRR-ES", BENCHMARK.prepare, tmp_path, root, link=True)
     write(root / "cvrr_es", PART, [])
-    assert "not one of 0 rows can be used" in BENCHMARK.status(root).problem
+    assert "none of 0 rows can be used" in BENCHMARK.status(root).problem

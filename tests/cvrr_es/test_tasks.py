@@ -154,5 +154,7 @@ def test_a_rating_that_lacks_its_reference() -> None:
     """None is no reference; without the field nobody knows."""
     items = [rated(4, rated_doc(place)) for place in (1, 2)]
     del items[1]["reference_rating"]
-    with pytest.raises(DataError, match=rf"{PART}/002.* has no `reference_rating`; take its line"):
+    with pytest.raises(
+        DataError, match=rf"{PART}/002.* has no `reference_rating`; delete its line"
+    ):
         rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", items)], None)

@@ -13,7 +13,7 @@ _SURE = 60  # how far from half of full scale a cell's mean must be
 
 
 def read(picture: Any) -> tuple[int, ...] | None:
-    """The numbers of its mark; None if it is not one of the sample's, or cannot be read.
+    """The numbers of its mark; None if it is none of the sample's, or cannot be read.
 
     Args:
         picture: a PIL image, or red, green and blue of 0 to 255, (height, width, 3); of any size.

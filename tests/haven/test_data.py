@@ -57,7 +57,7 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     assert unusable in stopped("haven_v2v_text")
     for task in PICTURED:
         said = stopped(task, *PROXIES)
-        needed = f"(tasks that end in _text need none; {task} do):"
+        needed = f"(required by {task}, not by tasks that end in _text):"
         assert unusable in said
         assert f"2 of 3 HAVEN videos cannot be used {needed}" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
@@ -80,17 +80,17 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
     for name in NAMES:
         lost = TASKS[name].kind in ("v2t", "v2v", "v2vt") and not TASKS[name].text
         assert list(found.left_out(name)) == (["summe/video_1"] if lost else []), name
-    why = "not run: needs 40 images, the model's limit is 20 (max_images)"
+    why = "not run: requires 40 images, the model's limit is 20 (max_images)"
     prepare.check_tasks(["haven_v2v"])
     assert limits_of(annotated("haven", "haven_v2v")) == [
-        f"1 videos left out (summe/video_1), such as summe/video_1: {why}",
-        f"made with {HAVEN}=frames_per_shot=3,max_images=20: not the default",
+        f"1 videos skipped (summe/video_1), such as summe/video_1: {why}",
+        "made with --haven frames_per_shot=3,max_images=20: not the default",
     ]
     monkeypatch.setenv(HAVEN, "max_images=11,frames_per_shot=3")
     said = stopped("haven_v2t", "haven_temporal", "haven_v2t_text")
-    assert said.count("not one of 3 HAVEN videos") == 2
-    assert "  tvsum/video_2: not run: needs 12 images, the model's limit is 11" in said
-    assert said.endswith("Leave out what cannot be run: --tasks haven_v2t_text")
+    assert said.count("none of 3 HAVEN videos") == 2
+    assert "  tvsum/video_2: not run: requires 12 images, the model's limit is 11" in said
+    assert said.endswith("Tasks that can be run: --tasks haven_v2t_text")
 
 
 def test_a_task_without_items(user: Path) -> None:
@@ -98,8 +98,8 @@ def test_a_task_without_items(user: Path) -> None:
     for file in user.glob("*/h5/*.h5"):
         file.unlink()
     said = stopped(*SALIENCY, "haven_v2t", "haven_v2v")
-    assert said.count("videos can be asked about:\n  summe/video_1: summe.h5: no such file") == 3
-    assert said.endswith("Leave out what cannot be run: --tasks haven_v2t,haven_v2v")
+    assert said.count("videos can be run:\n  summe/video_1: summe.h5: no such file") == 3
+    assert said.endswith("Tasks that can be run: --tasks haven_v2t,haven_v2v")
     assert not stopped(*SALIENCY).endswith("--tasks ")
 
 
@@ -109,7 +109,7 @@ def test_what_stops_before_a_model_is_loaded(
     """Prompts, judge and CLIP model of the tasks that need them; options; data."""
     monkeypatch.setenv(CLIPSCORE, str(tmp_path / "none"))
     prepare.check_tasks(["haven_v2v"])
-    assert "nothing is downloaded: name the folder" in stopped("haven_v2v", "haven_v2vt")
+    assert "models are not downloaded: name the folder" in stopped("haven_v2v", "haven_v2vt")
     monkeypatch.delenv(CLIPSCORE)
     monkeypatch.delenv(settings.JUDGE)  # gpt-4.1-mini, for which no key is set
     for name in NAMES:
@@ -118,7 +118,7 @@ def test_what_stops_before_a_model_is_loaded(
         else:
             prepare.check_tasks([name])
     monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
-    refused(PromptError, "folder of prompts does not exist", prepare.check_tasks, ["haven_v2v"])
+    refused(PromptError, "no such folder of prompts", prepare.check_tasks, ["haven_v2v"])
     for options, told in (
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
         ("shots=2", "shots: no such field"),
@@ -286,7 +286,7 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
         prepared("haven_grounding")
         assert read == [("summe/video_1", 20, 64)]
     (user / "videos" / "summe" / "video_1.mp4").write_text("cut")
-    with pytest.raises(DataError, match="HAVEN: 1 of 3 items cannot be shown:\n  s"):
+    with pytest.raises(DataError, match="HAVEN: 1 of 3 items cannot be run:\n  s"):
         prepared("haven_v2t", "haven_temporal_text")
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     prepared("haven_v2t", "haven_temporal_text")

@@ -126,7 +126,7 @@ def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(JudgeError, r"gpt-4\.1-mini needs a key", prepare.check_judge, BENCHMARK)
+    refused(JudgeError, r"gpt-4\.1-mini requires a key", prepare.check_judge, BENCHMARK)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     prepare.check_judge(BENCHMARK)
     described = prepare.describe_judge(BENCHMARK)

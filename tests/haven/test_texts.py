@@ -94,7 +94,7 @@ def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
     assert {found[name] for name in lost} == {None}
     assert provenance.implementation_notes("haven")["clipscore"] == "CLIP by hand"
     assert provenance.implementation_notes("haven")["clipscore_lost"] == (
-        "CLIPScore not computed: 1 without pictures of theirs, as: tvsum/video_9: gone"
+        "CLIPScore not computed: 1 without pictures, such as tvsum/video_9: gone"
     )
     assert provenance.implementation_notes("haven")["clipscore_lost"] in texts.doubts()
 

@@ -84,7 +84,7 @@ def test_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
     undescribed = "tvsum/video_1: tvsum_data.json, frames: none has a description"
     assert status.notes[1:] == [
         *(
-            f"haven_{task}: leaves out 1 videos, such as {undescribed}"
+            f"haven_{task}: skips 1 videos, such as {undescribed}"
             for task in ("v2t_text", "v2v_text", "v2vt_text")
         ),
         "tvsum/video_2: tvsum_data.json, clips: expected at least 1, found 0",

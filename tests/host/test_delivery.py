@@ -409,8 +409,8 @@ def lengths(*tokens: int, **told: Any) -> list[dict[str, Any]]:
             "2,360 to 2,410 prompt tokens",
             "",
         ),
-        ([item(prompt_tokens=12)], "t: nothing but text, 12 prompt tokens", ""),
-        ([item()], "t: nothing but text", ""),
+        ([item(prompt_tokens=12)], "t: only text, 12 prompt tokens", ""),
+        ([item()], "t: only text", ""),
         ([item(frames=4), {"status": "ok"}], "t: 4 frames (1 of 2 requests counted)", ""),
         ([{"status": "ok"}], "", ""),
     ],
@@ -438,10 +438,10 @@ def test_prompts_of_tasks_of_which_the_same_is_said() -> None:
 
 
 SIZES = (
-    "saw pictures of other sizes: the same min_pixels and max_pixels in --model_args make them "
-    "equal (docs/models.md)"
+    "saw pictures of different sizes: pass the same min_pixels and max_pixels in --model_args "
+    "(docs/models.md)"
 )
-APART = "t: the prompts differ in length: a median of 4,568 against 2,360 tokens; "
+APART = "t: the prompts of the two runs differ in length: a median of 4,568 against 2,360 tokens; "
 
 
 @table(
@@ -451,45 +451,48 @@ APART = "t: the prompts differ in length: a median of 4,568 against 2,360 tokens
         ([item(frames=32)], lengths(4568), ""),  # nobody counted
         ([{"id": "0", "status": "ok"}], lengths(4568), ""),
         (lengths(4568), [], ""),
-        (lengths(4568), lengths(2360), f"{APART}the two probably {SIZES}"),
+        (lengths(4568), lengths(2360), f"{APART}the models probably {SIZES}"),
         (
             lengths(4568, visual_tokens=4368),
             lengths(2360, visual_tokens=2160),
-            f"{APART}the two {SIZES}",
+            f"{APART}the models {SIZES}",
         ),
         (
             lengths(4568, visual_tokens=2160),
             lengths(2360, visual_tokens=2160),
-            f"{APART}the text around the pictures differs, as with another chat template",
+            f"{APART}the text around the pictures differs, for example because "
+            "of another chat template",
         ),
         (
             lengths(4568),
             lengths(2360, frames=16),
-            f"{APART}the two saw other numbers of frames or pictures",
+            f"{APART}the models saw different numbers of frames or pictures",
         ),
         (
             lengths(4568, sizes=[[420, 252]]),
             lengths(2360, sizes=[[420, 252]]),
-            f"{APART}their pictures are of the same size: one may have got a video as single "
+            f"{APART}the pictures have the same size: one model may have got a video as single "
             "pictures",
         ),
         (  # under 2 %, and fewer than 8 tokens
             lengths(4568),
             lengths(4500),
-            "t: the prompts differ in length: a median of 4,568 against 4,500 tokens; so little "
-            "may come from another chat template",
+            "t: the prompts of the two runs differ in length: a median of "
+            "4,568 against 4,500 tokens; such a small difference may come from another chat "
+            "template",
         ),
         (
             lengths(30),
             lengths(23),
-            "t: the prompts differ in length: a median of 30 against 23 tokens; so little may come "
-            "from another chat template",
+            "t: the prompts of the two runs differ in length: a median of 30 "
+            "against 23 tokens; such a small difference may come from another chat template",
         ),
         (  # of the common items those that differ by much
             lengths(4568, 2360, 2361),
             [*lengths(2360, 2360, 2360), item(id="9", frames=32, prompt_tokens=9)],
-            "t: the prompts differ in length in 1 of 3 requests: a median of 4,568 against 2,360 "
-            f"tokens; the two probably {SIZES}",
+            "t: the prompts of the two runs differ in length in 1 of 3 "
+            "requests: a median of 4,568 against 2,360 tokens; the models "
+            f"probably {SIZES}",
         ),
     ],
 )

@@ -116,7 +116,7 @@ def test_a_run_that_was_stopped_goes_on(
     with pytest.raises(KeyboardInterrupt):
         play(stopped)
     # Each as soon as the class has answered it.
-    assert "100 replies are kept in" in capsys.readouterr().err
+    assert "100 replies are saved in" in capsys.readouterr().err
     play.model.asked = 100
     results = play(letters)
     assert play.model.asked == DOCS
@@ -166,7 +166,7 @@ def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
     monkeypatch.setattr(finish, "score_together", lambda *_: stopped(100))
     with pytest.raises(KeyboardInterrupt):
         play(letters)
-    assert f"{DOCS} replies are kept" in capsys.readouterr().err
+    assert f"{DOCS} replies are saved" in capsys.readouterr().err
 
 
 def test_nothing_works(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +332,7 @@ def test_a_trace_whose_opening_tag_stood_in_the_prompt_is_no_answer(
 
     assert statuses(play(most_close)) == {"ok": 150, "truncated": 50}
     warned = limits_of(play(most_close)["lmms_eval_tasks"]["maia"])
-    assert any("50 of 200 replies end in their reasoning" in line for line in warned)
+    assert any("50 of 200 replies end inside their reasoning" in line for line in warned)
     # A few stray tags say nothing of the prompt.
     assert statuses(play(lambda n: "x</think>B" if n < 80 else "A")) == {"ok": 200}
     # The template knows better, either way.

@@ -242,14 +242,14 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
     spoil(file)
     before = file.read_bytes()
     for attempt in (Cache, lambda path: [*cached_replies(path)]):
-        message = refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE.*off", attempt, file)
+        message = refused(JudgeError, "--judge-cache DIR .* --judge-cache off", attempt, file)
         assert str(file) in message
     assert file.read_bytes() == before
     with closing(Cache(tmp_path / "own.sqlite3")) as cache:
         assert str(file) in refused(JudgeError, "cannot be used", cache.load, file)
     refused(JudgeError, "unable to open", lambda path: [*cached_replies(path)], tmp_path / "none")
     assert not (tmp_path / "none").exists()  # reading makes none
-    refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, file / "a.sqlite3")
+    refused(JudgeError, "--judge-cache DIR", Cache, file / "a.sqlite3")
 
 
 def test_full_disk_loses_no_verdict(cache, capsys):
@@ -313,8 +313,8 @@ def test_a_file_that_is_removed_in_mid_run_is_written_again(remove, then, cache,
         {"theirs"} if remove is other else set()
     )
     said = capsys.readouterr().err
-    assert said.count(f"{file} was removed or replaced while it was in use") == 2
-    assert all(line.endswith("none is paid for again") for line in said.splitlines())
+    assert said.count(f"{file} was removed or replaced while the run used it") == 2
+    assert all(line.endswith("so none is paid for twice") for line in said.splitlines())
     assert [cache.get(key) for key in before] == [*before.values()]
 
 
@@ -415,7 +415,7 @@ def test_the_commands(tmp_path):
 
     assert command("load", here / "replies.sqlite3", "--cache", there) == "6 new replies\n"
     gone = CliRunner().invoke(app, ["cache", "load", str(tmp_path / "gone"), "--cache", str(there)])
-    assert str(gone.exception) == f"{tmp_path / 'gone'}: there is no such file"
+    assert str(gone.exception) == f"{tmp_path / 'gone'}: no such file"
     command("export", "--cache", there, "--out", tmp_path / "all.jsonl")
     written = (tmp_path / "all.jsonl").read_text()
     assert command("export", "--cache", here) == written

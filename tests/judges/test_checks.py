@@ -129,7 +129,9 @@ def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded judges and nobody are not checked, the paper's need not be."""
     monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path))
     local = JudgeConfig(OPENAI, "m", "http://gpu:1/v1")
-    unchecked = {"line": "judge not checked: lmms-eval-tasks agreement maia --judge 'my m.yml'"}
+    unchecked = {
+        "line": "judge not checked; to check it: lmms-eval-tasks agreement maia --judge 'my m.yml'"
+    }
     paper = replace(local, comparable=True)
     cases = (JudgeConfig(NONE), JudgeConfig(REPLAY, "f"), paper)
     assert [checks.record("maia", one, "s", "m") for one in cases] == [None] * 3
@@ -197,7 +199,10 @@ def test_judges_on_the_sample(
         # An endpoint that did not reply says nothing of the judge.
         monkeypatch.setenv(settings.JUDGE, f"m@{endpoint.url}")
         (told,) = told_of(prepare.describe_judge(benchmark))
-        asks = f"judge not checked: lmms-eval-tasks agreement {name} --judge m@{endpoint.url}"
+        asks = (
+            f"judge not checked; to check it: lmms-eval-tasks agreement {name} "
+            f"--judge m@{endpoint.url}"
+        )
         assert told == (asks if rule == "fails" else line)
 
 

@@ -33,7 +33,7 @@ def test_who_needs_a_key():
         refused(JudgeError, "OPENAI_API_KEY", resolved, f"m@https://{host}/v1")
     message = refused(JudgeError, "gpt-4o", resolved, None)
     choices = ["set OPENAI_API_KEY"]
-    choices += [f"LMMS_EVAL_TASKS_JUDGE={how}" for how in ("MODEL@BASE_URL", "none")]
+    choices += [f"--judge {how}" for how in ("MODEL@BASE_URL", "none")]
     assert [choice for choice in choices if choice not in message] == []
 
 
@@ -87,7 +87,7 @@ def test_a_key_with_line_ends():
     plain = resolved("gpt-4o", KEY).key
     assert resolved("gpt-4o", f" {KEY}\r\n").key == plain
     for key in (f"{KEY}\n{KEY}", "two words", "k\x00y", "kéy-kéy-kéy"):
-        said = refused(JudgeError, "OPENAI_API_KEY holds", resolved, "gpt-4o", key)
+        said = refused(JudgeError, "OPENAI_API_KEY is not a key", resolved, "gpt-4o", key)
         assert key not in str(said)
     assert resolved("none", "two\nlines") == JudgeConfig("none")
 

@@ -19,7 +19,7 @@ from tests.checks import table
 from tests.local_endpoint import Fault, LocalEndpoint
 
 COUNT = 120
-THREADS = 8  # requests in flight in one process
+THREADS = 8  # requests at a time in one process
 # One from each end, so that they meet; 40 items are both's.
 PARTS = {"first": range(80), "second": range(119, 39, -1)}
 # Fresh processes, of which only the first pays for the imports.

@@ -71,7 +71,7 @@ def test_tokens_that_are_not_counted_and_those_of_the_endpoints_own_cache_are_to
     (row,) = ledger.rows()
     assert (row.prompt_tokens, row.completion_tokens, row.unknown_tokens) == (1000, 100, 1)
     told = "1,000 + 100 tokens (512 of the prompts' from the endpoint's own cache; 1 replies "
-    assert f"{told}without a count), unknown price" in usage_lines([row])[0]
+    assert f"{told}without a token count), unknown price" in usage_lines([row])[0]
 
 
 def test_a_judge_that_changed_and_the_sum_of_all_are_told():

@@ -56,13 +56,13 @@ def test_a_run_and_its_estimate() -> None:
         assert ends.failures.keys() == {"first"}
         told, _, advice, summary = writer.outcome_lines([good, lacks, ends])
         assert told == f"failed: a bad one: first: {why}"
-        assert advice == "run the same command again to go on"  # no reply is kept
+        assert advice == "run the same command again to continue"  # no reply is kept
         assert "task: " in summary
         asked = len(endpoint.chats)
         table, notes = writer.estimated([unit("a", "b"), unit("c")], config, "three words")
         rows = list(zip(*(column.cells for column in table.columns), strict=True))
         assert [row[:2] for row in rows] == [("first", "3"), ("then", "2"), ("all", "5")]
-        assert "assumed: three words; no repairs" in notes
+        assert "assumed: three words; no repeated requests" in notes
         assert len(endpoint.chats) == asked
 
 

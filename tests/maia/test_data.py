@@ -62,7 +62,7 @@ def question(content: list[dict[str, Any]]) -> dict[str, Any]:
             lambda c: c[1]["question_categories_B"].append(question(c)),
             "entry 2, video2, category Pianificazione_B occurs twice",
         ),
-        (lambda c: c.clear(), "holds no videos"),
+        (lambda c: c.clear(), "no videos"),
     ],
 )
 def test_the_first_error_is_named_with_its_place(
@@ -316,7 +316,7 @@ def test_a_video_damaged_in_its_middle(
         "maia_vsv": ["video2"]
     }
     assert section["questions_left_out"] == 24
-    assert any(one.text.startswith("maia_vsv: 1 videos left out (video2), such") for one in told)
+    assert any(one.text.startswith("maia_vsv: 1 videos skipped (video2), such") for one in told)
 
     file.write_bytes(whole[: half * 3 // 2])
     assert BENCHMARK.load(["maia_unimodal"]).left_out("maia_unimodal") == {}  # it shows none
@@ -328,8 +328,8 @@ def test_a_video_damaged_in_its_middle(
     "frames, options, told",
     [
         ("32", "", []),
-        ("4,video2=2", "", ["FRAMES=4,video2=2: not the default"]),
-        ("", "media=images", ["MAIA=media=images: not the default"]),
+        ("4,video2=2", "", ["--frames 4,video2=2: not the default"]),
+        ("", "media=images", ["--maia media=images: not the default"]),
     ],
 )
 def test_other_frames_than_the_papers_are_told(

@@ -58,16 +58,16 @@ def test_what_may_be_absent_or_null(tmp_path: Path) -> None:
         ("oops", "expected .*items"),
         ({"questions": []}, "expected .*items"),
         ({"items": {}}, "expected .*items"),
-        ([], "holds no entries"),
+        ([], "no entries"),
         ([entry(1), "x"], "entry 2: expected an object, found 'x'"),
         ([entry(1), entry(2, id=...)], "entry 2: id: the field is missing"),
         ([entry(1), entry(2, id=" ")], "entry 2: id: expected a text, found an empty one"),
         ([entry(1), entry(2, id=7)], "entry 2: id: expected a text"),
-        ([entry(1), entry(2), entry(1)], "entry 3: id 'item-1' is also that of entry 1"),
-        ([entry(1), entry(1, options=[])], "entry 2: id 'item-1' is also that of entry 1"),
+        ([entry(1), entry(2), entry(1)], "entry 3: id 'item-1' is also the id of entry 1"),
+        ([entry(1), entry(1, options=[])], "entry 2: id 'item-1' is also the id of entry 1"),
         (
             [entry(1, question=...), entry(2, question=...)],
-            "not one of 2 entries fits the schema; 'item-1': question: the field is missing",
+            "none of 2 entries fits the schema; 'item-1': question: the field is missing",
         ),
     ],
 )
@@ -132,7 +132,7 @@ def test_lines_that_do_not_fit(tmp_path: Path) -> None:
         assert says in released(tmp_path, *rows, *lines(2)).problems["0001_1"]
     for more, says in (
         ({"question_id": "1-1"}, "line 2: question_id '1-1': expected NNNN_q-k"),
-        ({}, "line 2: question_id '0001_1-1': is another line's too"),
+        ({}, "line 2: question_id '0001_1-1': occurs in another line too"),
     ):
         refused(DataError, says, released, tmp_path, row, {**row, **more})
 

@@ -59,7 +59,7 @@ def test_no_sound_is_an_error_that_names_the_video(monkeypatch: pytest.MonkeyPat
     silent = SimpleNamespace(video="x.mp4", video_with_sound=None, sound=None)
     monkeypatch.setattr(tasks, "cut", lambda *_: silent)
     for mode, given in (("a", names.doc_to_visual), ("av", names.doc_to_messages)):
-        with pytest.raises(MediaError, match=rf"lights.*no audio stream, and {mode} needs"):
+        with pytest.raises(MediaError, match=rf"lights.*no audio stream, and {mode} requires"):
             given(runs.docs(f"maverix_{mode}")[0])
 
 
@@ -133,11 +133,16 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
         message = refused(
             DataError, "^neo_ov .chat. cannot take the sound: ", prepare.check_tasks, *every
         )
-        assert message.endswith("Leave out maverix_a, maverix_av")
+        assert message.endswith("Leave maverix_a, maverix_av out of --tasks")
         prepare.check_tasks(["maverix_s", "maverix_vs"])
     with context.begun(context.RunModel("aero_realtime_vllm", "chat")):
         asked = ("maverix_a", "maverix_av", "maverix_long_a_oe")
-        refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", prepare.check_tasks, asked)
+        refused(
+            DataError,
+            r"Leave maverix_a, maverix_long_a_oe out of --tasks$",
+            prepare.check_tasks,
+            asked,
+        )
         prepare.check_tasks(["maverix_av"])
 
 
@@ -160,7 +165,7 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         prepare.make_media(own, None)
 
     monkeypatch.setattr(tasks, "cut", segment)
-    says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
+    says = rf"1 of 20 items cannot be run:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
     with pytest.raises(DataError, match=says):
         check("maverix_s", "maverix_v")
     check("maverix_s")

@@ -119,7 +119,7 @@ def add_picture(path, out, preferred, *, first=True):
     return out
 
 
-TWO = "holds 2 pictures: players choose {}, not {}"
+TWO = "holds 2 pictures: players show {}, not {}"
 
 
 @table(
@@ -263,5 +263,5 @@ def test_a_picture_that_begins_late_is_said(tmp_path, name, late, sound, said):
 
 def test_pixels_that_are_not_square_are_said(tmp_path):
     wide = files.write_video(tmp_path / "v.mkv", 10, options={"x264-params": "sar=2/1"})
-    said = "its pixels are not square (2:1): models see them square, players stretch them"
+    said = "its pixels are not square (2:1): models see square pixels, players stretch the picture"
     assert probe(wide).note == said

@@ -34,11 +34,11 @@ BROKEN = {
     "empty.mp4": "is empty",
     "html.mp4": "is a web page, not the file itself: download the raw file",
     "pointer.mp4": "is a pointer of Git LFS.*git lfs pull",
-    "zeros.mp4": "is zeros where it begins",
+    "zeros.mp4": "is full of zeros at its beginning",
     "noise.mp4": NO_VIDEO,
     "png.mp4": "holds no video that FFmpeg can decode",
     "sound.mp4": "holds no video that FFmpeg can decode",
-    "list.mp4": r"is a list of other files \(concat\); make one of them",
+    "list.mp4": r"is a list of other files \(concat\); make one file of them",
     "cut.mp4": "not a readable video",
     "cut early.mp4": "cut short",
     "cut.mkv": "is cut short: it ends at",  # its header alone tells that there was more

@@ -110,9 +110,9 @@ def test_one_model_in_memory_at_a_time(
 @table(
     "text, message",
     [
-        ("", "needs its models"),
-        ("a,b", "does not know 'a,b'"),
-        ("pretrained=a,speed=3", "does not know 'speed'"),
+        ("", "requires its models"),
+        ("a,b", "unknown argument 'a,b'"),
+        ("pretrained=a,speed=3", "unknown argument 'speed'"),
         ("pretrained=a,b,a", "each once: .* not a, b, a"),
         ("pretrained=a,dtype=int8", "dtype=int8"),
         ("pretrained=a,batch_size=auto", "batch_size=auto"),

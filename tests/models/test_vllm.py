@@ -316,7 +316,7 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delattr(engine, "enqueue")
     refused(TasksError, "newer vLLM", model, checkpoint)
     monkeypatch.setitem(sys.modules, "vllm", None)
-    refused(TasksError, "needs vLLM", model, checkpoint)
+    refused(TasksError, "requires vLLM", model, checkpoint)
 
 
 @table(
@@ -348,7 +348,7 @@ def test_pixels_go_to_the_processor(
         ({"max_pixels": "602k"}, "max_pixels=602k: expected a whole number"),
         ({"tensor_parallel_size": "auto"}, "tensor_parallel_size=auto: expected"),
         ({"max_num_frames": "all"}, "max_num_frames=all: expected"),
-        ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: no JSON"),
+        ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: not JSON"),
         ({"pretrained": "Org/NoSuch-7B"}, "Org/NoSuch-7B: no processor or tokenizer"),
         ({"pretrained": "no template"}, "has no chat template"),
     ],
@@ -443,7 +443,7 @@ def test_an_engine_that_is_killed_ends_the_run_in_one_line(
     does = told if where == "by its own word" else killed
     monkeypatch.setattr(engine, "enqueue" if where == "before it is asked" else "step", does)
     try:
-        refused(TasksError, r"vLLM's engine has ended.*--batch_size", ask, lm, docs)
+        refused(TasksError, r"vLLM's engine has stopped.*--batch_size", ask, lm, docs)
     finally:
         process.kill()
 
@@ -493,7 +493,7 @@ def test_each_process_has_its_own_gpus_and_its_engine_knows_of_no_other(
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     before = dict(os.environ)
     if expected == "too few":
-        refused(TasksError, "1 GPUs for each process", own_gpus(count).__enter__)
+        refused(TasksError, "1 GPUs are required for each process", own_gpus(count).__enter__)
         return
     with own_gpus(count):
         assert os.environ.get("CUDA_VISIBLE_DEVICES") == expected
@@ -547,7 +547,7 @@ def test_equal_pixels_make_equal_prompts(
     line, third = run("tasks_vllm", "")  # the processor's own default
     assert line.startswith("4 of 32 frames (270 visual tokens), ")
     found = arrivals.differing_prompts("maia_vsv", second, third)
-    assert "the two saw pictures of other sizes" in found
+    assert "the models saw pictures of different sizes" in found
 
 
 # --- through the host, on the sample --------------------------------------------------------------

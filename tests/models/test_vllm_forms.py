@@ -48,7 +48,7 @@ def test_each_recipe_of_weights_has_a_form_or_a_reason() -> None:
     native = next(one for one in OWN if one.model.name == recipes.VLLM)
     assert recipes.on_vllm(native) is native
     served = next(one for one in OWN if one.checkpoint == "gpt-4o")
-    assert recipes.on_vllm(served) == "a server has the model"
+    assert recipes.on_vllm(served) == "the model is on a server"
 
 
 @table("own, form", FORMS)

@@ -124,7 +124,7 @@ def test_answers_that_the_judge_fails_on_leave_the_agreement(started: Any) -> No
 def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file = str(release(tmp_path / "data"))
     for options, error, said in (
-        (("--from", file, "--judge", "none"), JudgeError, "name a judge with --judge"),
+        (("--from", file, "--judge", "none"), JudgeError, "gives no verdicts: name a judge"),
         (("--from", file, "--output", "x", "--dry-run"), TasksError, "--dry-run"),
         (("--from", str(tmp_path / "no")), DataError, "no such file"),
     ):

@@ -92,7 +92,7 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "7 of 8 MovieRecapsQA videos cannot be used" in stopped("movierecapsqa_segment")
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     assert len(docs("movierecapsqa_segment")) == 10
-    assert "not one of 8 MovieRecapsQA segments can be asked" in stopped("movierecapsqa_movie")
+    assert "none of 8 MovieRecapsQA segments can be run" in stopped("movierecapsqa_movie")
 
 
 # --- only what a task shows has to be there ------------------------------------------------------
@@ -211,7 +211,7 @@ def test_status(root: Path, user: Path) -> None:
     told = "\n".join(status.notes)
     for source, number in (("segment", 2), ("recap", 3), ("scenes", 2), ("movie", 3)):
         assert f"videos as the {SOURCES[source]} (movierecapsqa_{source}, " in told
-        assert f"_{source}_frames): of 5 segments, {number} can be shown" in told
+        assert f"_{source}_frames): of 5 segments, {number} can be used" in told
     assert "talk.6: facts: " in told
 
 

@@ -110,8 +110,8 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     nowhere = {**rows[0], "segment_id": 9, "aligned_fact_ids": []}
     cases: list[tuple[dict[str, Any], str]] = [
         ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
-        ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
-        ({"questions": [nowhere]}, "abC-1.9 is no segment"),
+        ({"recaps": TABLES["recaps"][:1]}, "'xyz' is not in"),
+        ({"questions": [nowhere]}, "abC-1.9 is not a segment"),
         ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
     ]
     for number, (changes, said) in enumerate(cases):
@@ -136,7 +136,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
         *("abC-1.srt", "abC-1.mp4"),
     }
     seen = BENCHMARK.status(root)
-    assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
+    assert "to download: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
     assert (seen.videos, "xyz" in seen.bad) == (1, True)
     name = "movierecapsqa_segment_dialogue"
     with pytest.raises(
@@ -185,8 +185,8 @@ def test_what_the_judge_is_shown(
         assert (doc["modality"], doc["category"]) == ("vision", "sta")
     for text in ("fact=all", "facts=some", "facts=all,facts=all"):
         monkeypatch.setenv(MOVIERECAPSQA, text)
-        with pytest.raises(TasksError, match="expected each once of"):
+        with pytest.raises(TasksError, match="each name at most once"):
             data.options()
     labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")
-    with pytest.raises(DataError, match=r"labels\.csv: there is no question 'abC-1\.9/0'"):
+    with pytest.raises(DataError, match=r"labels\.csv: no question 'abC-1\.9/0'"):
         schema.read_release(folder)

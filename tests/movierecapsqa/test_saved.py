@@ -92,7 +92,7 @@ def test_a_batch_takes_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         made = json.loads(output.read_text(encoding="utf-8"))["movierecapsqa"]["numbers"][TASK]
         assert made["factuality_failed"] - made["empty"] == (0 if number else 3)
     assert made == numbers(items_of(judged_run(monkeypatch)))
-    assert "every verdict is there already" in command(*judge, "--batch", requests)
+    assert "every answer has a verdict already" in command(*judge, "--batch", requests)
 
 
 def _answered(requests: Path, results: Path) -> dict[str, int]:

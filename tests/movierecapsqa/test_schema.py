@@ -63,7 +63,7 @@ def test_facts_with_numbers_and_without() -> None:
         ({"endTime": float("nan")}, "endTime: Input should be a finite number"),
         ({"movieStartTime": 20}, "movieStartTime 20 is not before movieEndTime 16"),
         ({"movieEndTime": ...}, "movieStartTime and movieEndTime are given together or not"),
-        ({"movieId": ...}, "movieStartTime needs movieId"),
+        ({"movieId": ...}, "movieStartTime requires movieId"),
         ({"questions": [question(1), question(1)]}, "qid 1 occurs twice"),
         ({"questions": [question(1, question=" ")]}, "questions, entry 1, question: "),
         ({"questions": [question(1, modality="smell")]}, "expected dialogue, vision or multi"),
@@ -99,9 +99,9 @@ def test_answers_of_people_and_models(tmp_path: Path) -> None:
     ("content", "says"),
     [
         ({"segments": []}, "expected a list of segments"),
-        ([], "holds no entries"),
-        ([entry(1), entry(1)], "entry 2: id 'talk.1' is also that of entry 1"),
-        ([entry(1, facts=[])], "not one of 1 entries fits the schema; 'talk.1': facts: "),
+        ([], "no entries"),
+        ([entry(1), entry(1)], "entry 2: id 'talk.1' is also the id of entry 1"),
+        ([entry(1, facts=[])], "none of 1 entries fits the schema; 'talk.1': facts: "),
     ],
 )
 def test_what_is_no_list_of_segments_stops(content: Any, says: str, tmp_path: Path) -> None:

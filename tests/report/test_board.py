@@ -281,8 +281,6 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
 
 
 def test_refusals(run: Path) -> None:
-    refused(
-        DataError, "no row of the paper is 'Qwen 9B'", written, "text", [run], names=["Qwen 9B"]
-    )
+    refused(DataError, "the paper has no row 'Qwen 9B'", written, "text", [run], names=["Qwen 9B"])
     refused(DataError, "2 models for 1 runs", written, "text", [run], names=["InternVL2 8B"] * 2)
-    refused(DataError, "no tasks of HAVEN, but maia_vsv", written, "text", [run], "haven")
+    refused(DataError, "no tasks of HAVEN, only maia_vsv", written, "text", [run], "haven")

@@ -176,7 +176,7 @@ def test_differences_are_from_the_first_run_though_it_lacks_a_task(
         list(exports.headline_rows(compared_runs.read_sides([folder, *runs])))
     )
     heads = [one.strip() for one in text.splitlines()[0].split("|")]
-    assert [one for one in heads if " less " in one] == ["one less fewer", "two less fewer"]
+    assert [one for one in heads if " minus " in one] == ["one minus fewer", "two minus fewer"]
 
 
 def test_a_run_of_a_part_without_our_section_says_so(runs: list[Path]) -> None:
@@ -209,8 +209,8 @@ def test_how_replies_were_read_is_told(tmp_path: Path) -> None:
     """In a bar on the page, below the tables elsewhere; markup in a reply is a text."""
     reply = f"| <b>{UNREADABLE}</b> |"
     run = made.saved_run(tmp_path / "run", "m", ["maverix_av"], lambda *_: reply, "none", 8)
-    told = "maverix_av: 8 of 8 replies were not read (100 %), so its numbers rest on none of 8; "
-    told += f'the commonest: 8 like "{reply}"'
+    told = "maverix_av: 8 of 8 replies were not read (100 %), so the numbers rest on none of 8; "
+    told += f'most common forms: 8 like "{reply}"'
     file = tmp_path / "report"
     for form, text in (
         ("text", told),
@@ -315,8 +315,8 @@ def test_runs_on_other_data(runs: list[Path], tmp_path: Path) -> None:
     both = compared_runs.read_sides([runs[0], folder])
     benchmark = registry.of("maverix_av")
     task, count = benchmark.tasks["maverix_av"], len(rows)
-    told = f"maverix_av: {count - 3} items are compared with one, which has {count} and this run "
-    told += f"{count}; 3 have the same id in both and ask something else"
+    told = f"maverix_av: {count - 3} items are in both runs and are compared (one has {count}, "
+    told += f"this run {count}); 3 have the same id in both runs but another prompt"
     own = compare.conditions([task], both)["two"]
     assert [one.text for one in own if one.kind is Kind.OTHER_ITEMS] == [told]
     (acc, *_) = compare.headlines(benchmark, [task], both)

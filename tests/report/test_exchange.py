@@ -189,7 +189,7 @@ def test_two_of_one_name_are_two_files(told_run: Path, tmp_path: Path) -> None:
 @table(
     "runs, form, words",
     [
-        ([], "hf", "is for results of your own"),
+        ([], "hf", "writes your results"),
         (["nowhere"], "eee", "no such file"),
         (["run"], "eee", "no runs of HAVEN"),
     ],

@@ -274,9 +274,9 @@ def test_a_pool_that_a_model_was_not_asked_is_not_wrong(browser: Any, tmp_path: 
     opened.open_item(row=8)  # of the second pool
     told = page.locator("dialog .pool").all_inner_texts()
     told = [" ".join(one.split()) for one in told]
-    assert told[1] == "none: not asked"
+    assert told[1] == "none: not in this run"
     assert "all: ✓ pool right, 8 of 8" in told[0]
-    assert "part: ✗ pool incomplete, 4 of 4 asked" in told[2]
+    assert "part: ✗ pool incomplete, 4 of 4 in this run" in told[2]
     assert opened.troubles == []
 
 

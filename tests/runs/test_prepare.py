@@ -41,7 +41,7 @@ def test_without_a_usable_judge_nothing_is_lost(capsys: pytest.CaptureFixture[st
         verdict = judge.verdict(benchmark.criteria()[0], {})
         assert (verdict.score, verdict.status) == (None, "skipped")
     said = capsys.readouterr().err
-    assert said.count("answers are not judged now") == 1
+    assert said.count("answers are not judged in this run") == 1
     assert "OPENAI_API_KEY" in said
 
 

@@ -78,7 +78,9 @@ def test_three_forms_with_their_counts() -> None:
     forms = [(9, UNCLEAR), (3, "Both of them"), (2, '{"caption": "x"}'), (1, "Well"), (1, "No.")]
     items = pairs((224, RIGHT), *((count, pair(0, reply)) for count, reply in forms))
     expected = f'9 like "{UNCLEAR}", 3 like "Both of them", 2 like "{{"caption": "x"}}"'
-    assert told(items) == [f"16 of 240 replies were not read (6.67 %); the commonest: {expected}"]
+    assert told(items) == [
+        f"16 of 240 replies were not read (6.67 %); most common forms: {expected}"
+    ]
     assert told(items[::-1]) == told(items)
 
 
@@ -95,7 +97,7 @@ def test_three_forms_with_their_counts() -> None:
 def test_numbers_that_rest_on_few_readings(statuses: dict[str, int], rests: str) -> None:
     items = pairs(*((count, pair(0, "Hm", status=name)) for name, count in statuses.items()))
     (line,) = told(items)
-    assert (f", so its numbers rest on {rests};" in line) is bool(rests)
+    assert (f", so the numbers rest on {rests};" in line) is bool(rests)
     assert ("rest on" in line) is bool(rests)
 
 
@@ -106,7 +108,7 @@ def test_an_order_that_was_not_read_looks_like_chance() -> None:
     item |= {"baselines": {}, "parts": {"reply": "unparsed"}, "reply": "The first shot comes last."}
     items = [{**item, "id": f"tvsum/{number}"} for number in range(2)]
     (line,) = told(items, "haven_temporal")
-    assert line.startswith("2 of 2 replies were not read (100 %), so its numbers rest on none of 2")
+    assert line.startswith("2 of 2 replies were not read (100 %), so the numbers rest on none of 2")
 
 
 # --- unknown marks, and the authors' rule ---------------------------------------------------------
@@ -119,7 +121,7 @@ def test_unknown_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reasoning, "unknown_mark", mark)
     items = pairs((5, RIGHT), (2, pair(0, "<|new|>B", "B")), (1, pair(0, "[[odd]] B", "B")))
     assert told(items) == [
-        "3 of 8 replies begin with a special token that nobody knows: "
+        "3 of 8 replies begin with an unknown special token: "
         '"<|new|>", as in video1/causal/x/0005: "<|new|>B"'
     ]
     assert told(items[:5]) == []
@@ -133,8 +135,8 @@ def test_two_points_apart(ours: int, theirs: int, lines: int) -> None:
     flags = [(int(number < ours), int(number < theirs)) for number in range(100)]
     items = pairs(*((1, pair(0, "B", "B", right=a, right_authors=b)) for a, b in flags))
     assert told(items) == lines * [
-        f"pair_acc is {ours / 100:.3f}, and {theirs / 100:.3f} as the authors' rule reads the same "
-        'replies: 3 of 100 items differ, such as video1/causal/x/0050: "B"'
+        f"pair_acc is {ours / 100:.3f}, but {theirs / 100:.3f} when the authors' rule reads the "
+        'same replies: 3 of 100 items differ, such as video1/causal/x/0050: "B"'
     ]
 
 
@@ -172,10 +174,10 @@ def answered(
 
 def asked(name: str = "maia", judge: str = LOCAL) -> str:
     command = f"lmms-eval-tasks agreement {name} --judge {judge}"
-    return f"look at it before its number ({command})"
+    return f"check the judge before you use the number ({command})"
 
 
-SAME = "the judge gave one and the same verdict"
+SAME = "the judge gave the same verdict"
 HALF = [1.0, 0.0] * 10
 
 
@@ -221,7 +223,7 @@ def test_one_and_the_same_rating_claim_and_judge() -> None:
     ]
     note = readings.judged_alike(task_of("maverix_av_oe"), both)
     assert note
-    assert "(detail 3) to 30 of 30 answers, (context 3) to 30 of 30 answers: look" in note.text
+    assert "(detail 3) to 30 of 30 answers, (context 3) to 30 of 30 answers: check" in note.text
     recap = task_of("movierecapsqa_segment")
     assert not readings.judged_alike(recap, answered(*same, ask="coherence", label=False))
     oevqa = task_of("maia_oevqa")
@@ -288,7 +290,8 @@ def test_rescore_says_what_is_read_otherwise() -> None:
     names = [item["id"] for item in items[:8]]
     first = ", ".join(names[:3])
     assert done.notes == [
-        f"maia_vsv: 8 of 240 items are read otherwise than when saved (the first: {first})"
+        "maia_vsv: 8 of 240 items are read differently than when they were "
+        f"saved (the first: {first})"
     ]
     (found,) = done.numbers
     assert found.read_otherwise == names
@@ -301,7 +304,9 @@ def test_rescore_tells_how_replies_are_read_now() -> None:
     """Of all items that are read today, not of those that the run could not read."""
     done, _ = rescored(pairs((6, pair(0, UNREADABLE)), (6, RIGHT)))
     (line,) = (one for one in done.lines() if "not read" in one)
-    assert line.startswith("maia_vsv: 6 of 12 replies were not read (50 %); the commonest: 6 like ")
+    assert line.startswith(
+        "maia_vsv: 6 of 12 replies were not read (50 %); most common forms: 6 like "
+    )
 
 
 JUDGED = {

@@ -48,9 +48,9 @@ def test_the_script_runs_every_recipe(
     script = "\n".join(reproduce.script_lines(benchmark, slurm=False))
     done = run(script, env=echo)
     assert done.stdout.splitlines() == [f"--config {path}" for path in configs(benchmark)]
-    assert "# Counted by the published numbers" in script
+    assert "# Counts are the published ones" in script
     for name in recipes.missing(benchmark):
-        assert f"# no recipe of {name}: " in script
+        assert f"# no recipe for {name}: " in script
 
 
 def test_a_job_of_the_array_runs_one_recipe(
@@ -215,16 +215,16 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
     numbers = range(len(forms)) if slurm else [""]
     ran = [run(script, str(number), env=echo).stdout.splitlines() for number in numbers]
     assert [line for lines in ran for line in lines] == wanted
-    assert script.count("not the same: pictures (not videos)") == 2
+    assert script.count("differs from the paper: pictures (not videos)") == 2
     assert "vLLM 0.32 for CPUs cached 94.2%" in script
-    assert "Never measured on a GPU." in script
+    assert "A formula, not measured on a GPU." in script
     for one in own:
-        assert (f"# no form of {one.path.stem} for vllm: " in script) == (
+        assert (f"# {one.path.stem} cannot run with vllm: " in script) == (
             isinstance(recipes.on_vllm(one), str)
         )
     without = "\n".join(reproduce.script_lines("maia", slurm=slurm))
     (total,) = re.findall(r"7 recipes, about ([\d,.]+) hours", without)
-    (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* form (.+)\.$",
+    (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* run with it (.+)\.$",
                               script, re.MULTILINE)[0]  # fmt: skip
     assert sum(float(one.replace(",", "")) for one in (mine, rest)) == pytest.approx(
         float(total.replace(",", "")), abs=0.2
@@ -232,9 +232,9 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
 
 
 def test_no_recipe_by_an_engine() -> None:
-    with pytest.raises(TasksError, match="no recipes of cvrr_es for vllm") as caught:
+    with pytest.raises(TasksError, match="no recipes for cvrr_es with vllm") as caught:
         list(reproduce.script_lines("cvrr_es", slurm=False, engine="vllm"))
-    assert "no form of llama_vid for vllm: vLLM has no class for it" in str(caught.value)
+    assert "llama_vid cannot run with vllm: vLLM has no class for it" in str(caught.value)
 
 
 def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +253,7 @@ def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_benchmark_without_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipes, "of", lambda _: [])
-    with pytest.raises(TasksError, match="there are no recipes of maia"):
+    with pytest.raises(TasksError, match="no recipes for maia"):
         list(reproduce.script_lines("maia", slurm=False))
 
 
@@ -266,7 +266,7 @@ def test_a_command_can_be_pasted() -> None:
 
 def test_an_engine_is_of_a_plan() -> None:
     done = CliRunner().invoke(leaderboard_app, ["maia", "--engine", "vllm"])
-    assert "--engine is for --plan: add it" in str(done.exception)
+    assert "--engine works only with --plan: add" in str(done.exception)
 
 
 @table(

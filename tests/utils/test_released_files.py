@@ -28,7 +28,7 @@ def test_the_data_file_among_others(tmp_path: Path) -> None:
 @table(
     "content, says",
     [
-        ("id,answer,answer\n1,x,y\n", "the column 'answer' stands twice in its first line"),
+        ("id,answer,answer\n1,x,y\n", "the column 'answer' occurs twice in its first line"),
         ("id;answer\n1;x\n", "semicolons between its columns: save it with commas"),
         ("id\tanswer\n1\tx\n", "tabs between its columns"),
         ("id,answer\n1,x\n2,a, b\n", "line 3: not readable as CSV: more than the 2 values"),
@@ -125,12 +125,12 @@ def saved(*samples: Any) -> list[dict[str, Any]]:
 @table(
     "second, says",
     [
-        ({"other": {}}, "no `failed` item of this suite"),
+        ({"other": {}}, "no `failed` item of lmms-eval-tasks"),
         ({"failed": 0.5}, "no `failed` item"),
         ({"failed": {"id": "c"}}, "no `failed` item"),
-        ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; take its"),
+        ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; delete its"),
         ({"failed": {"id": "a", "reply": "", "status": "ok"}}, "a occurs twice"),
-        ({"failed": OK | {"right": "1"}}, "the item has no number `right`; take its"),
+        ({"failed": OK | {"right": "1"}}, "the item has no number `right`; delete its"),
         ({"failed": OK | {"verdicts": []}}, "the item has no object `verdicts`"),
         ({"failed": OK | {"video": None}}, "the item has no text `video`"),
     ],
@@ -181,7 +181,7 @@ def test_results_of_another_form(results: Any, says: str, tmp_path: Path) -> Non
     samples.write_text("{}\n")
     file.write_text(json.dumps(results))
     said = refused(DataError, says, saved_runs.read_saved_run, samples)
-    assert said.startswith(f"{file}: not the host's results: ")
+    assert said.startswith(f"{file}: not a results file of lmms-eval: ")
     known = {"results": {"t": {"a,none": 1}}, "x": [], "lmms_eval_tasks": {"version": "1"}}
     file.write_text(json.dumps(known))
     assert saved_runs.read_saved_run(samples).saved == {"a": 1}

@@ -62,7 +62,7 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Containe
     try:
         with av.open(path) as container:
             if container.format.name in _LISTS:
-                one = "make one of them: ffmpeg -i FILE -c copy FILE.mkv"
+                one = "make one file of them: ffmpeg -i FILE -c copy FILE.mkv"
                 raise MediaError(f"is a list of other files ({container.format.name}); {one}")
             stream = _picture(container)
             stream.thread_type = "AUTO"

@@ -206,7 +206,7 @@ def _sound(
 
     audio = containers.sound_of(container, stream)
     if audio is None or audio.codec_context is None:
-        raise MediaError("has sound of a kind that this FFmpeg cannot decode")
+        raise MediaError("has sound in a format that this FFmpeg cannot decode")
     time: Fraction | None = None  # start of the next frame
     begun: Fraction | None = None
     try:
@@ -225,7 +225,7 @@ def _sound(
                 if frame.pts is not None:
                     time = frame.pts * containers.time_base(frame) - first.origin
                 elif time is None:
-                    raise MediaError("has sound that carries no times")
+                    raise MediaError("has sound without times")
                 yield time, frame
                 time += Fraction(frame.samples, frame.sample_rate)
     except av.error.FFmpegError as error:
@@ -286,8 +286,9 @@ def encode(
                 asked = "the end" if end is None else f"{float(end):g} s"
                 what = "starts" if start >= file_end else "ends"
                 raise MediaError(
-                    f"the segment from {float(start):g} s to {asked} {what} after the end of the "
-                    f"file ({float(file_end):.3f} s); correct its time stamps"
+                    f"the segment from {float(start):g} s to {asked} {what} "
+                    f"after the end of the file ({float(file_end):.3f} s); "
+                    "correct the segment's times"
                 )
             until = file_end if end is None else min(file_end, end)
         _, last = shown or (start, first.frame)

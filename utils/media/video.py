@@ -145,7 +145,7 @@ def _late(seconds: Fraction) -> list[str]:
     if seconds <= APART:
         return []
     begins = f"its picture begins {float(seconds):.3f} s after the file: times here are counted"
-    return [f"{begins} from the first picture, in many players from the file's begin"]
+    return [f"{begins} from the first picture, but in many players from the start of the file"]
 
 
 def _told_seconds(container: Container, stream: VideoStream) -> float:
@@ -163,7 +163,7 @@ def _other_pictures(container: Container, stream: VideoStream) -> list[str]:
     if not found:
         return []
     shown = f"{stream.width}x{stream.height}"
-    return [f"holds {1 + len(found)} pictures: players choose {shown}, not {', '.join(found)}"]
+    return [f"holds {1 + len(found)} pictures: players show {shown}, not {', '.join(found)}"]
 
 
 def _squeezed(stream: VideoStream) -> list[str]:
@@ -171,7 +171,10 @@ def _squeezed(stream: VideoStream) -> list[str]:
     if not ratio or abs(ratio - 1) <= _SQUARE:
         return []
     shape = f"{ratio.numerator}:{ratio.denominator}"
-    return [f"its pixels are not square ({shape}): models see them square, players stretch them"]
+    return [
+        f"its pixels are not square ({shape}): models see square pixels, players "
+        "stretch the picture"
+    ]
 
 
 def _table(

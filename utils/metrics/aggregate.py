@@ -230,5 +230,5 @@ def never_raises(name: str) -> Iterator[None]:
     try:
         yield
     except Exception:
-        notify(f"{name} failed and is reported as N/A")
+        notify(f"{name} cannot be computed and is reported as N/A")
         traceback.print_exc()

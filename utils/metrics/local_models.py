@@ -78,7 +78,7 @@ def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, s
     """
     folder = find_model(name)
     if folder is None:
-        return None, f"{kind} {name!r} is not in the local Hugging Face cache and is no folder"
+        return None, f"{kind} {name!r} is neither a folder nor in the local Hugging Face cache"
     try:
         return use(folder), ""
     except TasksError:
@@ -129,8 +129,8 @@ def check_model(setting: str, model: str | None, kind: str, like: str) -> None:
     """
     if model and (why := problem(kind, model)):
         raise TasksError(
-            f"{setting}={model}: {why}; nothing is downloaded: name the folder of "
-            f"a model such as {like}, or leave the option out"
+            f"{setting}={model}: {why}; models are not downloaded: name the "
+            f"folder of a model such as {like}, or leave the option out"
         )
 
 

@@ -33,9 +33,10 @@ def few(videos: int) -> str:
     if not 0 < videos < FEW:
         return ""
     return (
-        f"Only {videos} video{'s' * (videos != 1)}: with fewer than {FEW}, 86 to 100 of 100 "
-        f"intervals hold the truth in simulations, not 95; with fewer than {FEWEST} none is given; "
-        f"a difference between two runs has one if it is not 0 on {FLIPS} videos or more"
+        f"Only {videos} video{'s' * (videos != 1)}: 95 % intervals are "
+        f"approximate below {FEW} videos (in simulations 86 to 100 of 100 hold "
+        f"the truth) and not given below {FEWEST}; a difference between two "
+        f"runs has one if it is not 0 on {FLIPS} videos or more"
     )
 
 

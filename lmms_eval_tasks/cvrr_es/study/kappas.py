@@ -42,7 +42,7 @@ def _mean(kappas: Kappas, sizes: Iterable[int]) -> float | None:
 
 def _why_not(estimate: float | None, pairs: Iterable[RatingPair]) -> str:
     if estimate is None:
-        return "there is no value"
+        return "no value"
     return "all items are on one video" if len({pair.video for pair in pairs}) == 1 else ""
 
 
@@ -117,7 +117,7 @@ def between(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     no_reference = not any(references)
     return {
         **_shown(found.value, _interval(found.value, [pairs]) if intervals else {}),
-        "reason": "there is no reference yet" if no_reference and pairs else found.reason,
+        "reason": "no reference yet" if no_reference and pairs else found.reason,
         "n": found.n,
         "missing": found.missing,
         "not_whole": found.off_scale,
@@ -157,7 +157,7 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
         interval = _interval(value, groups, lambda drawn: _mean(drawn, sizes)) if intervals else {}
         return {
             **_shown(value, interval),
-            "reason": (reasons or "there are no items") if value is None else "",
+            "reason": (reasons or "no items") if value is None else "",
             "kappa_authors": authors,
             "defined": sum(cell["kappa"] is not None for cell in every),
             "cells": len(every),

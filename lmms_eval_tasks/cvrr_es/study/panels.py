@@ -187,5 +187,5 @@ def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> 
         weights = [max(0.0, kappas[strata[item]][judge] or 0.0) for judge in of_item]
         plain += not any(weights)
         found[item] = mean([*of_item.values()], weights if any(weights) else None)
-    why = "plain mean, no judge of the answer has a positive kappa"
+    why = "plain mean, because no judge of the answer has a positive kappa"
     return Panel(found, f"{why}: {plain}" if plain else "")

@@ -9,7 +9,6 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.items import CvrrDoc, RatingDoc
 from lmms_eval_tasks.cvrr_es.judge import MOST
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from lmms_eval_tasks.cvrr_es.settings import CVRR_RATINGS, CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.selection import JudgeChoice, Selection
@@ -96,8 +95,9 @@ def make_judge_task(
     known = {row.item: row.rating for row in reference if row.rating is not None}
     if reference and not known.keys() & asked:
         raise DataError(
-            f"{task}: no reference rating is of these answers: compare the ids of the questions "
-            f"and the names of the candidates in {CVRR_REFERENCE}"
+            f"{task}: no reference rating belongs to these answers: compare the "
+            "ids of the questions and the names of the candidates in the files "
+            "of --cvrr-reference"
         )
     kind = JUDGE_TASKS[task]
     if kind == "first":
@@ -109,14 +109,14 @@ def make_judge_task(
             shown.setdefault(row.item, []).append(row)
     if not shown:
         raise DataError(
-            f"{task}: no first-round rating of these answers by a judge other than {judge}: "
-            f"name them with {CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
-            "questions and the names of the candidates"
+            f"{task}: no first-round rating of these answers by a judge other "
+            f"than {judge}: name them with --cvrr-ratings, and compare the ids "
+            "of the questions and the names of the candidates"
         )
     most = max(sum(row.rating is not None for row in rows) for rows in shown.values())
     if most > MOST:
         raise DataError(
-            f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer"
+            f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer files"
         )
     if kind == "collective":
         return JudgeTask(kind, candidates, known, shown)

@@ -154,8 +154,8 @@ def load_ratings(paths: Sequence[Path]) -> Loaded:
             continue
         for place, _ in more:  # it is not known which one is right
             problems[place] = (
-                f"another rating of {row.candidate}'s answer to {row.question} by {row.judge} "
-                f"({row.round}) is at {first}: none of them is kept"
+                f"another rating of {row.candidate}'s answer to {row.question} "
+                f"by {row.judge} ({row.round}) is at {first}: both are skipped"
             )
     named: dict[AnswerKey, RatingRow] = {}
     for row in rows:
@@ -165,14 +165,15 @@ def load_ratings(paths: Sequence[Path]) -> Loaded:
         other = named.get(row.item, row)
         if row.rated not in ("", other.rated):
             problems[f"{row.question}, {row.candidate}, {row.judge} ({row.round})"] = (
-                f"rates another question, video or answer than {other.judge} ({other.round}) does "
-                "under the same id: the runs' data differ"
+                f"rates another question, video or answer than {other.judge} "
+                f"({other.round}) under the same id: the runs have different "
+                "data"
             )
     rows = same(rows, {item: row.rated for item, row in named.items()}).rows
     where = ", ".join(map(str, paths))
     if not rows:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
-        raise DataError(f"{where}: no ratings that can be used{told}")
+        raise DataError(f"{where}: no usable ratings{told}")
     stop(where, bad_items(problems, "ratings cannot be used"))
     return Loaded(rows, problems, runs)
 
@@ -188,8 +189,9 @@ def rating_notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Ite
         whole = [row.rating for row in own if row.rating in RATINGS]
         if len(set(whole)) == 1 and len(whole) > 1:
             yield (
-                f"{judge} ({name}): all {len(whole):,} ratings are {whole[0]:g}: a constant "
-                "judge's kappa is 0, and none with another that always gives the same"
+                f"{judge} ({name}): all {len(whole):,} ratings are "
+                f"{whole[0]:g}: the kappa of a constant judge is 0, and there "
+                "is none between two constant judges"
             )
         if part := every - rated:
             why = Counter(row.status for row in own if row.rating is None and row.item in part)
@@ -249,7 +251,7 @@ def _row(entry: object) -> RatingRow:
     row = _adapter().validate_python(entry)
     for name, value in (("question", row.question), ("video", row.video)):
         if not value.startswith(f"{row.dimension}/"):
-            raise ValueError(f"{name}: {value!r} is none of {row.dimension}")
+            raise ValueError(f"{name}: {value!r} does not belong to {row.dimension}")
     if (row.rating is None) == (row.status == OK):
-        raise ValueError(f"rating: {row.rating} does not go with the status {row.status!r}")
+        raise ValueError(f"rating: {row.rating} does not fit the status {row.status!r}")
     return row

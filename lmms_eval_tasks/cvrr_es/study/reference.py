@@ -106,8 +106,9 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
         names = [PAPER_SINGLE] if single else PAPER_AGENTS
         if not env.get(KEY, "").strip():
             raise JudgeError(
-                f"{' and '.join(names)} at OpenAI (the paper's) needs a key: set {KEY}, or name "
-                "others with --judge: MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
+                f"{' and '.join(names)} at OpenAI (the paper's choice) requires "
+                f"a key: set {KEY}, or name others with --judge: "
+                "MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
             )
         agents = [judges.resolve(name, env, default_model="") for name in names]
         return agents[0] if single else JudgeConfig(DEBATE, members=(*agents, agents[-1]))
@@ -207,14 +208,17 @@ def estimate(config: JudgeConfig, answers: Sequence[AnswerToRate]) -> list[str]:
         total.add(each)
     notes = [note for each in plans for note in each.notes]
     if config.members:
-        notes.append("at most: where both agents give the same rating at once, two calls of five")
+        notes.append("upper bound: where both agents agree at once, two calls instead of five")
     if len(different) < len(answers):
-        notes.append(f"{len(answers) - len(different):,} answers are another candidate's too: free")
+        notes.append(
+            f"{len(answers) - len(different):,} answers are identical to another "
+            "candidate's and cost nothing"
+        )
     lines = [f"{one.label}: {summary(each)}" for one, each in zip(models, plans, strict=True)]
     return [
         *lines,
         f"all: {total.calls:,} calls, {price(total.cost)}",
         *notes,
-        f"assumed: {REPLY_TOKENS} tokens for each reply; no repairs",
+        f"assumed: {REPLY_TOKENS} tokens for each reply; no repeated requests",
         f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]

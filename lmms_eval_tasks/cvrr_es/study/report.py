@@ -33,15 +33,16 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
     referees = sorted({Rater(row.judge, row.round) for row in reference})
     if len(referees) > 1:
         raise DataError(
-            f"the reference is of {len(referees)} raters: "
-            f"{', '.join(f'{judge} ({name})' for judge, name in referees)}: name one's file "
-            "with --reference; the others' can be among the ratings"
+            f"the reference comes from {len(referees)} raters: "
+            f"{', '.join(f'{judge} ({name})' for judge, name in referees)}: "
+            "name the file of one rater with --reference; the others can be "
+            "among the ratings"
         )
     made = study(rows, reference)
     order = sorted(made.raters, key=lambda rater: (_SHOWN.index(rater.round), rater.judge))
     raters = {rater: made.raters[rater] for rater in order if rater not in referees}
     if not raters:
-        raise DataError("there are no ratings but the reference's: name files of other judges too")
+        raise DataError("the only ratings are the reference's: name also files of other judges")
     alone = {rater.judge: own for rater, own in raters.items() if rater.round == "first"}
     told = [_rater(_name(rater), own, *rater) for rater, own in raters.items()]
     strata = selection.strata(made.items, made.places)
@@ -124,7 +125,7 @@ def _panels(
         if name != FITTED or len({one.fold for one in strata.values()}) > 1:
             own = panel(name, given, truth, strata)
         else:
-            own = Panel({}, "not computed: fitting on other videos needs two videos or more")
+            own = Panel({}, "not computed: fitting on other videos requires two videos or more")
         if name == FITTED and not truth:
             own = Panel({})
         pairs = [
@@ -142,12 +143,12 @@ def _notes(
     """Yield notes for readers of the numbers."""
     if not reference:
         yield (
-            "no kappa: there are no reference ratings yet; make them with `lmms-eval-tasks debate` "
-            "and name their file with --reference"
+            "no kappa, because there are no reference ratings: make them with "
+            "`lmms-eval-tasks debate` and name their file with --reference"
         )
     referees = {Rater(row.judge, row.round) for row in reference}
     for judge, name in sorted(study.raters.keys() & referees):
-        yield f"{judge} ({name}) made the reference: not compared with itself"
+        yield f"{judge} ({name}) made the reference and is not compared with itself"
     videos: dict[str, set[str]] = {}
     for place in study.places.values():
         videos.setdefault(place.dimension, set()).add(place.video)

@@ -20,7 +20,6 @@ from typing import Annotated, NamedTuple
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
-from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError, TasksError
@@ -149,7 +148,7 @@ def parse(text: str) -> Selection:
     try:
         if len(given) == len(pairs) and not given.keys() >= {"theta", "top"}:
             return TypeAdapter(Selection).validate_python(given)
-        why = "a setting is given twice, or theta and top at once"
+        why = "a part occurs twice, or theta and top are both there"
     except ValidationError as error:
         why = validation_problems(error)
     raise TasksError(
@@ -171,16 +170,18 @@ def choices(
     """
     if not any(reference.get(item) in SCALE for item in strata):
         raise DataError(
-            "the mixture chooses judges by their kappa with reference ratings, and none of these "
-            f"items has one: name some with --cvrr-reference or {CVRR_REFERENCE} "
-            "(lmms-eval-tasks debate makes them), or show all judges (cvrr_judge_collective)"
+            "the mixture chooses judges by their kappa with reference ratings, "
+            "and none of these items has one: name some with --cvrr-reference "
+            "FILE (lmms-eval-tasks debate makes them), or run "
+            "cvrr_judge_collective, which shows all judges"
         )
     if not selection.cross_fit:
         strata = {item: Stratum(None, one.dimension) for item, one in strata.items()}
     elif len({one.fold for one in strata.values()}) < 2:
         raise DataError(
-            "choosing judges on other videos than the ones they rate needs two folds of videos or "
-            "more: give the videos' names, or choose on the same items with cross_fit=no"
+            "choosing judges on videos that they do not rate requires two "
+            "folds of videos or more: add the videos' names, or choose on the "
+            "same items with cross_fit=no"
         )
     found = {}
     for stratum, kappas in kappas_elsewhere(ratings, reference, strata).items():

@@ -74,9 +74,10 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
     if truth and not rated & truth.keys():
         one, other = min(rated), min(truth)
         raise DataError(
-            "the ratings and the reference have no item in common, such as "
-            f"{one.question} by {one.candidate} and {other.question} by {other.candidate}: "
-            "compare the ids of the questions and the names of the candidates"
+            "the ratings and the reference have no item in common, for example "
+            f"{one.question} by {one.candidate} and {other.question} by "
+            f"{other.candidate}: compare the ids of the questions and the names "
+            "of the candidates"
         )
     places: dict[str, QuestionPlace] = {}
     given: dict[Rater, dict[AnswerKey, float | None]] = {}
@@ -84,9 +85,10 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
         place = QuestionPlace(row.dimension, row.video)
         if (known := places.setdefault(row.question, place)) != place:
             raise DataError(
-                f"question {row.question}: is in the dimension {known.dimension} on the video "
-                f"{known.video!r} in one row and in {row.dimension} on {row.video!r} in another: "
-                "an id names one question on one video"
+                f"question {row.question}: is in the dimension "
+                f"{known.dimension} on the video {known.video!r} in one row and "
+                f"in {row.dimension} on {row.video!r} in another: an id must "
+                "stand for one question on one video"
             )
     for row in rows:
         given.setdefault(Rater(row.judge, row.round), {})[row.item] = row.rating

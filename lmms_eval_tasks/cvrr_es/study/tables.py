@@ -100,7 +100,8 @@ def about(report: Report) -> list[str]:
         "kappa: quadratic weights, labels 1 to 5, with the reference of "
         f"{reference['name']} ({reference['ratings']['overall']['rated']:,} ratings)"
         if reference
-        else "no kappa: no reference ratings yet (make them with `debate`, name with --reference)",
+        else "no kappa, because there are no reference ratings (`debate` makes "
+        "them, --reference names their file)",
         f"intervals: 95 %, clustered by {videos}"
         if data["videos"] > 1
         else "no intervals: all answers are on one video",
@@ -121,21 +122,24 @@ def _summary(report: Report) -> Sheet:
     basis, compared, intervals = about(report)
     notes = [
         f"{basis}; {compared}",
-        "kappa: mean over candidates, then over dimensions (Table 5's averages); pooled: over "
-        "all answers at once; n: answers that both rated",
-        "minus reference: leniency, above 0 rates too high; its interval is clustered by video",
-        f"{intervals}; * is among the candidates, so it judges itself too",
+        "kappa: mean over candidates, then over dimensions (Table 5's "
+        "averages); pooled: over all answers at once; n: answers that both "
+        "rated",
+        "minus reference: leniency; above 0 the judge rates too high; its "
+        "interval is clustered by video",
+        f"{intervals}; * is also a candidate, so it judges itself too",
     ]
     if alpha := report["alpha"]:
         notes.append(
             "Krippendorff's alpha (interval) of the judges that rated alone: "
-            f"{fixed(alpha['value'], 3)}, over {alpha['n']:,} answers that two or more rated"
+            f"{fixed(alpha['value'], 3)}, over {alpha['n']:,} answers that two "
+            "or more rated"
         )
     columns = [
         *("kappa", "x100", "95 %", "band", "pooled\nkappa", "n"),
         *("mean\nrating", "minus\nreference", "95 %", "failed", "rated\n%"),
     ]
-    return Sheet("How far each judge can be relied on", ["judge"], columns, rows, notes)
+    return Sheet("Reliability of each judge", ["judge"], columns, rows, notes)
 
 
 def _agreement(report: Report) -> Sheet:
@@ -181,10 +185,12 @@ def _differences(report: Report) -> Sheet:
             for one in report["differences"]
         ],
         [
-            "paired, on the answers that both rated; intervals hold fixed what was fitted and who "
-            "was chosen; how a mixture chose its judges is not in the ratings",
-            "panels: of all judges that rated alone, minus the best of them in hindsight; the "
-            f"kappa-weighted mean is fitted to the reference of other videos ({folds} folds)",
+            "paired, on the answers that both rated; intervals take the fit "
+            "and the choice of judges as fixed; the ratings do not say how a "
+            "mixture chose its judges",
+            "panels: all judges that rated alone, minus the best of them in "
+            "hindsight; the kappa-weighted mean is fitted to the reference of "
+            f"other videos ({folds} folds)",
         ],
     )
 
@@ -204,7 +210,10 @@ def _ratings(report: Report) -> Sheet:
         ["candidate", "judge"],
         _heads(report, "all"),
         rows,
-        ["of the answers that the judge rated; all: each answer counts alike; * judges itself"],
+        [
+            "mean over the answers that the judge rated; all: each answer counts "
+            "the same; * judges itself"
+        ],
         coloured=max(RATINGS),
     )
 
@@ -223,12 +232,12 @@ def _distribution(report: Report) -> Sheet:
         rows.append(([part["name"]], [*shares, *counts]))
     columns = [f"{one}\n{name}" for one, name in RATINGS.items()]
     return Sheet(
-        "How ratings are spread, % (the left of the paper's Figure 4)",
+        "Distribution of ratings, % (left part of the paper's Figure 4)",
         ["judge"],
         [*columns, "rated", "not\nwhole", "failed", "no\nrow"],
         rows,
         [
-            "shares of the whole ratings. Ratings such as 4.5 count in means, not in kappas; a "
-            "failure is no rating",
+            "shares of the whole-number ratings. Ratings such as 4.5 count in "
+            "means, not in kappas; failures do not count",
         ],
     )

@@ -55,7 +55,7 @@ def plan(
     for file in videos:
         name = file.stem.encode("utf-8", "replace").decode("utf-8")
         if name in jobs:
-            raise DataError(f"two videos are called {name}: rename one")
+            raise DataError(f"two videos have the name {name}: rename one")
         made, frames = structure(file, scores, fps, shots)
         jobs[name] = Job(made, frames, _without_texts(name, made))
     there = json_file(out, OWN)
@@ -112,7 +112,9 @@ def build_records(
 def _told(structure: Structure) -> str:
     inside = sum(len(structure.shots[n]) for n in structure.key_shots)
     small = (
-        "" if structure.key_shots else "; none fits 15 % of the frames: --shots N with more helps"
+        ""
+        if structure.key_shots
+        else "; no shot fits into 15 % of the frames: pass a larger --shots N"
     )
     return (
         f"{len(structure.picks)} frames, {len(structure.shots)} shots, "

@@ -114,9 +114,11 @@ class Block(_Entry):
         if self.sentence_shots and (
             max(ids, default=-1) >= len(self.sentences) or len({*ids}) < len(ids)
         ):
-            raise ValueError(f"alignments: sentence_id twice, or of no sentence: {ids}")
+            raise ValueError(
+                f"alignments: a sentence_id occurs twice, or belongs to no sentence: {ids}"
+            )
         if (last := max((n for _, own in self.sentence_shots for n in own), default=-1)) >= n_shots:
-            told_of = f"{last} is no shot; there are {n_shots}, counted from 0"
+            told_of = f"{last} is not a shot; there are {n_shots}, counted from 0"
             raise ValueError(f"alignments, shot_ids: {told_of}")
 
 
@@ -144,7 +146,7 @@ class JsonVideo(_Entry):
                     told_of = f"{number} comes after {before}; expected ascending"
                     raise ValueError(f"{what}, entry {place}: {told_of}")
         if stray := sorted({*inside} - {*known}):
-            raise ValueError(f"clips, frames: {stray[0]} is no frame_id of `frames`")
+            raise ValueError(f"clips, frames: {stray[0]} is not a frame_id of `frames`")
         for name in ("aligned_full_document", "aligned_text_summary"):
             try:
                 getattr(self, name).check(len(self.clips))
@@ -294,7 +296,7 @@ def join(
             without = f"{hdf5}, gtscore: the dataset is missing"
         elif odd := [n for n, one in enumerate(arrays.gtscore, 1) if not math.isfinite(one)]:
             found = arrays.gtscore[odd[0] - 1]
-            without = f"{hdf5}, gtscore, entry {odd[0]}: {found}, no finite number"
+            without = f"{hdf5}, gtscore, entry {odd[0]}: {found}, not a finite number"
         else:
             scores = list(arrays.gtscore)
     kept = [place for place, own in enumerate(shots) if own]
@@ -342,9 +344,9 @@ def _disagreements(video: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator
     """Yield the places where JSON and HDF5 differ."""
     marked, n = [frame.is_gt for frame in video.frames], len(picks)
     if picks != list(arrays.picks):
-        yield f"picks: not the frame_id of the {n} frames"
+        yield f"picks: differ from the frame_id of the {n} frames"
     if arrays.gtframe is not None and marked != list(arrays.gtframe):
-        yield f"gtframe: not the is_gt of the {n} frames"
+        yield f"gtframe: differs from is_gt of the {n} frames"
     if arrays.gtscore is not None and len(arrays.gtscore) != n:
         yield f"{n} frames, but {len(arrays.gtscore)} gtscore"
     if picks[-1] >= arrays.n_frames:

@@ -196,7 +196,7 @@ def _read(
                 problems[name] = str(error)
     if not records:
         told = next(f"{name}: {why}" for name, why in problems.items())
-        raise DataError(f"{folder}: not one of {len(problems)} videos fits the schema; {told}")
+        raise DataError(f"{folder}: none of {len(problems)} videos fits the schema; {told}")
     return HavenRelease(
         place=folder,
         data_files={},  # JSON and HDF5 may come one after the other
@@ -246,5 +246,5 @@ def release_files(source: Path) -> dict[str, Path]:
                 read_texts(found) if found.suffix == ".json" else read_arrays(found, ())
                 places[wanted.as_posix()] = found
     if not places:
-        raise DataError(f"{source}: no file of HAVEN (expected SOURCE_data.json or SOURCE.h5)")
+        raise DataError(f"{source}: not a file of HAVEN (expected SOURCE_data.json or SOURCE.h5)")
     return places

@@ -84,7 +84,9 @@ def read_scores(scores_file: Path, video: Path, picks: Sequence[int], n_frames: 
             array = np.asarray(released_files.read_json(file))
     # Errors of a damaged header: no tuple, no Python, a shape larger than memory.
     except (OSError, ValueError, TypeError, SyntaxError, TokenError, MemoryError) as error:
-        raise DataError(f"{file}: no array of numbers ({' '.join(str(error).split())})") from None
+        raise DataError(
+            f"{file}: not an array of numbers ({' '.join(str(error).split())})"
+        ) from None
     if array.dtype.kind not in "fiu":  # texts ("3") and booleans are no scores
         raise DataError(f"{file}: no array of numbers")
     if array.shape == (n_frames,):

@@ -153,7 +153,7 @@ def conditions(lm: ModelInstance) -> list[Condition]:
     if not quality or not hasattr(lm, "client"):
         return []
     option = settings.MODEL_PICTURES.option
-    told = f"frames are sent as {name} of quality {quality}, not pixel by pixel ({option} png)"
+    told = f"frames are sent as {name} of quality {quality}; for exact pixels: {option} png"
     return [Condition(Kind.OPTION, told)]
 
 

@@ -89,20 +89,25 @@ class KeptReplies:
         except OSError as error:
             self._writable = False
             notify(
-                f"{self.folder}: replies cannot be kept as they arrive ({error.strerror}): the run "
-                f"goes on, and if it is stopped they are asked again; free room there, or set "
+                f"{self.folder}: replies cannot be saved as they arrive "
+                f"({error.strerror}): the run goes on, but if it stops they "
+                "have to be generated again; free space there, or set "
                 f"{settings.CACHE} to another folder"
             )
 
     def message(self) -> str:
         """Return the message of a run that ends early: the kept replies, and how to go on."""
         there = self.summary()
-        return f"{there}; the same command goes on from there" if there else "No reply had come"
+        return (
+            f"{there}; run the same command again to continue from there"
+            if there
+            else "No reply had arrived"
+        )
 
     def summary(self) -> str:
         """Return the number of kept replies and their folder, in words; "" for none."""
         known = {key for file in self._own() for key in _read(file)}
-        return f"{len(known)} replies are kept in {self.folder}" if known else ""
+        return f"{len(known)} replies are saved in {self.folder}" if known else ""
 
     def _own(self) -> list[Path]:
         """Return the files that were read, and those of this run's processes."""
@@ -135,7 +140,9 @@ class KeptReplies:
             try:
                 file.replace(file.with_name(file.name + _DONE))
             except OSError as error:
-                notify(f"{file}: not put away ({error.strerror}); next time give --fresh")
+                notify(
+                    f"{file}: cannot be removed ({error.strerror}); pass --fresh in the next run"
+                )
 
 
 class Unsaved(list[KeptReplies]):

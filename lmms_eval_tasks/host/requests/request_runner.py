@@ -122,8 +122,8 @@ class RequestRunner:
         number = len(own) - sum(map(len, left.values()))
         if number:
             notify(
-                f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
-                "from there (--fresh asks all of them anew)"
+                f"{number} of {len(own)} replies are taken from a run that was "
+                "stopped (--fresh generates all of them again)"
             )
         silent, begun = self._rank != 0, time.monotonic()
         with (
@@ -228,9 +228,10 @@ class RequestRunner:
     def _check_failures(self, call: _Call) -> None:
         if self._stopped_by:
             raise RequestsFailedError(
-                f"{self._failed_in_a_row} requests in a row failed, {call.replies.count(None)} are "
-                f"left; the last: {self._stopped_by}. {self.kept_replies.message()} "
-                "(--model-stop-after 0 goes on whatever fails)"
+                f"{self._failed_in_a_row} requests in a row failed, "
+                f"{call.replies.count(None)} were not sent; the last failure: "
+                f"{self._stopped_by}. {self.kept_replies.message()} (--model-stop-after 0 "
+                "never stops a run)"
             )
 
     def _replies(self, requests: list[ModelRequest], names: Sequence[str]) -> list[Reply]:
@@ -242,8 +243,9 @@ class RequestRunner:
                 return mark_lost(found, errors)
             self._one_by_one = True
             notify(
-                f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
-                "nobody can tell which is whose: from here on they are asked one by one"
+                f"the model's class gave {len(found)} replies to "
+                f"{len(requests)} requests, so replies cannot be matched to "
+                "requests: from here on requests are sent one by one"
             )
         return [self._alone(one, name) for one, name in zip(requests, names, strict=True)]
 

@@ -65,8 +65,9 @@ class FactsPlan(NamedTuple):
             now, before = self.made_from(one), entry.get(GENERATED) or {}
             if other := [what for what, value in now.items() if before.get(what) != value]:
                 raise DataError(
-                    f"{self.file}: has a segment {one.id} already, made with another "
-                    f"{' and '.join(other)}: remove it there or name another file"
+                    f"{self.file}: has a segment {one.id} already, made with "
+                    f"another {' and '.join(other)}: remove it there, or name "
+                    "another file"
                 )
         return there
 

@@ -93,7 +93,8 @@ def read_recap(file: Path, subtitles_of_movie: Path | None = None) -> list[Narra
         found.append(Narrated(checked.id, released, part.transcript, checked.dialogue))
     if cues and all(part.movie_start is None for part in recap.segments):
         raise DataError(
-            f"{file}: {subtitles_of_movie} cannot be cut, since no segment has a window in the "
-            "movie: give it movieId, movieStartTime and movieEndTime"
+            f"{file}: {subtitles_of_movie} cannot be cut, because no segment "
+            "has times in the movie: add movieId, movieStartTime and "
+            "movieEndTime to the segments"
         )
     return found

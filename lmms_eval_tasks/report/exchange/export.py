@@ -45,7 +45,7 @@ def export_runs(
     """
     benchmark = registry.find_benchmark(name)
     if form == "hf" and not runs:
-        raise TasksError("--format hf is for results of your own: name the folders of their runs")
+        raise TasksError("--format hf writes your results: name the folders of your runs")
     read = compared_runs.read_sides(runs) if runs else []
     own = [side for side in read if records.own_tasks(benchmark, side)]
     if runs and not own:
@@ -79,8 +79,9 @@ def _refuse(benchmark: Benchmark, side: Side) -> None:
     no_result = (Kind.INVALID, Kind.SAMPLE, Kind.PART, Kind.UNKNOWN)
     if found := [one.line for one in side.record(benchmark.tasks) if one.kind in no_result]:
         raise TasksError(
-            f"{side.label}: not written for the Hub: {'; '.join(found)}. --force writes it with "
-            "these conditions in its notes"
+            f"{side.label}: not written for the Hugging Face hub: "
+            f"{'; '.join(found)}. To write it with these conditions in its "
+            "notes: --force"
         )
 
 
@@ -107,7 +108,7 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
         from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
     except ImportError:
         how = "pip install 'huggingface_hub>=1.4'"
-        raise TasksError(f"--format hf needs a newer huggingface_hub: {how}") from None
+        raise TasksError(f"--format hf requires a newer huggingface_hub: {how}") from None
     import yaml
 
     hub = figures.hubs()[benchmark.name]

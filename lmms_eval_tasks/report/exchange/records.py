@@ -107,7 +107,7 @@ def lines_of(benchmark: Benchmark, side: Side) -> list[Comparison]:
         TasksError: there is no number yet.
     """
     if not (lines := compare.headlines(benchmark, own_tasks(benchmark, side), [side])):
-        how = "judge its samples first (lmms-eval-tasks judge)"
+        how = "judge its samples first: lmms-eval-tasks judge"
         raise TasksError(f"{side.label}: no number of {benchmark.title} yet; {how}")
     return lines
 

@@ -22,7 +22,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE
 from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, SAID, Study, played, wanted
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
-AGAIN = "run the same command again to go on; replies of no use are kept"
+AGAIN = "run the same command again to continue; to ask again for replies"
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_who_gives_the_ratings(tmp_path: Path) -> None:
         (LOCAL, {}, False, "--single"),
         (None, {}, False, r"gpt-3\.5-turbo and gpt-4o.*OPENAI_API_KEY.*--judge"),
         (" ", {}, True, r"^gpt-3\.5-turbo at OpenAI"),
-        ("gpt-4o", {}, False, "--judge=MODEL@BASE_URL"),
+        ("gpt-4o", {}, False, "--judge MODEL@BASE_URL"),
         ("none", KEY, False, "--judge none"),
         (str(panel), {}, False, "--judge panel"),
     ]

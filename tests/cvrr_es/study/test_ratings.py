@@ -58,7 +58,10 @@ def test_saved_samples_of_judges(tmp_path: Path) -> None:
         good, bad = read_ratings([folder])
         assert (good.rating, good.reason, good.judge, good.candidate) == (4.0, "so", "model", "ada")
         assert (bad.rating, bad.status, bad.empty) == (None, "unparsed", True)
-    for name, told in (("cvrr_judge", "line 2: no `failed` item of this suite"), ("maia_oe", "no")):
+    for name, told in (
+        ("cvrr_judge", "line 2: no `failed` item of lmms-eval-tasks"),
+        ("maia_oe", "no"),
+    ):
         file = tmp_path / f"x_samples_{name}.jsonl"
         refused(DataError, told, read_ratings, [lines(file, {"failed": items[0]}, {"failed": {}})])
 
@@ -69,7 +72,7 @@ def test_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"colour": "red"}, "colour: no such name"),
         ({"judge": ...}, "judge: the field is missing"),
         ({"video": ...}, "video: the field is missing"),
-        ({"video": "1.mp4"}, "video: '1.mp4' is none of partial_actions"),
+        ({"video": "1.mp4"}, "video: '1.mp4' does not belong to partial_actions"),
         ({"rating": ...}, "rating: the field is missing"),
         ({"rating": "4"}, "rating: Input should be a valid number, found '4'"),
         ({"rating": True}, "rating: Input should be a valid number, found True"),
@@ -82,8 +85,8 @@ def test_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"question": "3"}, "question: '3' is none of partial_actions"),
         ({"round": "second"}, "round: String should match pattern '^(first|collective|"),
         ({"candidate": " "}, "candidate: String should match pattern"),
-        ({"rating": None}, "rating: None does not go with the status 'ok'"),
-        ({"status": "refused"}, "rating: 4.0 does not go with the status 'refused'"),
+        ({"rating": None}, "rating: None does not fit the status 'ok'"),
+        ({"status": "refused"}, "rating: 4.0 does not fit the status 'refused'"),
     ]
     for change, told in cases:
         monkeypatch.delenv(settings.ALLOW_BAD_ITEMS, raising=False)
@@ -105,7 +108,7 @@ def test_rows_of_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     found = load_ratings([tmp_path])
     assert found.problems == {
         f"{second}, line 1": f"another rating of C's answer to {PART}/001 by J (first) is at "
-        f"{first}, line 1: none of them is kept"
+        f"{first}, line 1: both are skipped"
     }
     assert found.rows == [rating(2)]
 
@@ -114,11 +117,11 @@ def test_bad_files(tmp_path: Path) -> None:
     refused(DataError, "nowhere: no such file or folder", read_ratings, [tmp_path / "nowhere"])
     refused(DataError, r"no ratings \(\*\.jsonl", read_ratings, [tmp_path])
     file = lines(tmp_path / "r.jsonl", [1])
-    refused(DataError, r"no ratings that can be used; .*line 1: ", read_ratings, [file])
+    refused(DataError, r"no usable ratings; .*line 1: ", read_ratings, [file])
 
 
 def test_odd_judges_are_no_errors() -> None:
-    constant = ": a constant judge's kappa is 0, and none with another that always gives the same"
+    constant = ": the kappa of a constant judge is 0, and there is none between two constant judges"
     part = [rating(1, 1.0), rating(2, 2.0), rating(3, None), rating(9, None)]  # 9 is not of it
     for rows, told in (
         ([rating(n, float(n)) for n in range(1, 6)], []),

@@ -31,7 +31,7 @@ def test_items_are_of_judges_and_reference_in_whatever_order_they_come() -> None
 def test_what_is_refused() -> None:
     other = row(1, 3, dimension=TIME, question=f"{PART}/001", candidate="B")
     cases: list[tuple[list[RatingRow], list[RatingRow], str]] = [
-        ([row(1, 3)], [row(2, 3)], "no item in common, such as .*/001 by A and .*/002 by A"),
+        ([row(1, 3)], [row(2, 3)], "no item in common, for example .*/001 by A and .*/002 by A"),
         ([row(1, 3), other], [], "in the dimension partial_actions .* and in time_order"),
         ([row(1, 3)], [row(1, 3, video="x.mp4")], "v0.mp4' in one .*/x.mp4'"),
     ]

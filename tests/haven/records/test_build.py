@@ -50,7 +50,7 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
         done = CliRunner().invoke(app, command, env=desk.env)
         assert done.exit_code == code
     assert page.read_text(encoding="utf-8").count("data:image/jpeg") == 30
-    told = "has no video own/video_9 that can be used; it has own/video_1"
+    told = "no usable video own/video_9; it has own/video_1"
     assert isinstance(done.exception, DataError)
     assert told in str(done.exception)
 
@@ -136,11 +136,11 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
     twin = desk.folder / "holiday.mov"
     shutil.copyfile(desk.video, twin)
     for options, why in (
-        (["--dry-run"], "name who writes them with --judge"),
-        (["--judge", "none"], "one model that sees writes the texts"),
+        (["--dry-run"], "name the model that writes them with --judge"),
+        (["--judge", "none"], "the texts require one model that takes pictures"),
         (["nowhere.mp4"], "nowhere.mp4"),
         ([*desk.judge, "--max-cost", "1"], "price"),
-        ([str(twin)], "two videos are called holiday"),
+        ([str(twin)], "two videos have the name holiday"),
         (["--out", str(desk.scores)], "not a folder"),
     ):
         done = desk.run(*options)

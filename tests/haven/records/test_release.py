@@ -22,7 +22,7 @@ from tests.haven.release_files import content, write, write_hdf5
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
-CUT = "; it ends there, as if it was cut short"
+CUT = "; it ends there, so it may be cut short"
 
 
 def refused(folder: Path, **chosen: Any) -> str:
@@ -187,7 +187,7 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
             del video["clips"]
 
     assert refused(write(tmp_path, change=change)) == (
-        f"{tmp_path}: not one of 2 videos fits the schema; tvsum/video_1: tvsum_data.json, clips: "
+        f"{tmp_path}: none of 2 videos fits the schema; tvsum/video_1: tvsum_data.json, clips: "
         "the field is missing"
     )
     hdf5 = write(tmp_path) / "tvsum" / "h5" / "tvsum.h5"
@@ -256,7 +256,7 @@ def test_json_and_hdf5_one_after_the_other(tmp_path: Path) -> None:
             released.read_release(root / "haven", HavenOptions()).counts["videos_without_hdf5"]
             == without
         )
-    with pytest.raises(DataError, match=r"no file of HAVEN \(expected SOURCE_data.json or"):
+    with pytest.raises(DataError, match=r"not a file of HAVEN \(expected SOURCE_data.json or"):
         BENCHMARK.prepare(tmp_path / "gone", root, False)
     (download / "processed" / "tvsum_data.json").write_text('{"video_1":')
     with pytest.raises(DataError, match="not valid JSON"):

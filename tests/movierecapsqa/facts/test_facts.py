@@ -45,7 +45,7 @@ def test_a_failed_segment_leaves_the_others_and_is_named_with_what_helps(desk: D
     for done in (first, again):
         assert done.exit_code == 1
         assert "failed: abc.2: facts: refused: " in done.output
-        assert "fail the same way at abc.2: " in done.output
+        assert "fail again at abc.2: " in done.output
         assert "LMMS_EVAL_TASKS_JUDGE_CACHE=off" in done.output
     assert desk.run(cache="off").exit_code == 0
     assert len(desk.endpoint.chats) == calls + 4

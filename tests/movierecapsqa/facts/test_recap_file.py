@@ -58,5 +58,5 @@ def test_dialogue_is_cut_to_windows_in_movie_time(tmp_path: Path) -> None:
         "id": "v.3", "movie": "1917", "videoId": "v", "startTime": 0, "endTime": 9.5, "srt": "",
     }  # fmt: skip
     assert (found[0].released["movieId"], found[0].narration) == ("m", "Ann opens doors.")
-    with pytest.raises(DataError, match="no segment has a window in the movie"):
+    with pytest.raises(DataError, match="no segment has times in the movie"):
         read(tmp_path, {"videoId": "v", "segments": [PART]}, movie)
