@@ -118,7 +118,7 @@ def parsed_reply(request: JudgeRequest, verdict: Verdict) -> Any:
 
 @dataclass(frozen=True)
 class RereadRequest(JudgeRequest):
-    """An ask whose saved verdict is valid as long as its reply can be read (`said`)."""
+    """An ask whose saved verdict is valid as long as its reply can be read (`parsed_reply`)."""
 
     def stands(self, saved: Verdict) -> bool:
         """Return True if the saved verdict has no reply, or its reply can still be read."""

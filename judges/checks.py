@@ -177,8 +177,8 @@ def record(
     Args:
         benchmark: the benchmark's name.
         config: the judge.
-        setup: the judge's settings and prompt (`judges.setup`).
-        shown: the judge as the user has to name it (`--judge`).
+        fingerprint: the judge's settings and prompt (`judges.judge_fingerprint`).
+        judge_name: the judge as the user has to name it (`--judge`).
 
     Returns:
         None if there is nothing to check (recorded replies, no judge) or no need (the paper's

@@ -55,7 +55,7 @@ def plan(
 
     Args:
         config: the judge.
-        asked: the requests.
+        requests: the requests.
         picture_tokens: tokens of all pictures in `requests`, whose fields leave them out.
     """
     found = CostEstimate(verdicts=len(requests))

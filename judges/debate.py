@@ -138,7 +138,7 @@ def load_prompts(override_dir: Path | None = None) -> Prompt:
     """Return the debate's texts: the user's `judges/debate.yml` if there is one, else ours.
 
     Raises:
-        PromptError: see `load`.
+        PromptError: see `load_prompt`.
     """
     return load_prompt("judges", "debate", _PARTS, override_dir)
 

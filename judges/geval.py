@@ -75,7 +75,8 @@ def expected(
 
     Args:
         reply: a reply with tokens.
-        read: returns the rating that a text states, None if it states none (judges/reader.py).
+        read_rating: returns the rating that a text states, None if it states none
+            (judges/reader.py).
 
     Returns:
         The mean, and the probability (0, 1] of all numbers of the scale together. None if the reply
@@ -164,8 +165,8 @@ def rated(
     failure: it needs no judge and has the score 0, below the scale (rating_means.py).
 
     Args:
-        asked: criterion by dimension, the name of its ask; of schema `GEvalRating`, with `bare` set
-            to its score and `top_logprobs` to `TOP_LOGPROBS`.
+        criteria: criterion by dimension, the name of its ask; of schema `GEvalRating`, with `bare`
+            set to its score and `top_logprobs` to `TOP_LOGPROBS`.
         fields: the criteria's fields but `candidate`.
         reply: the text.
         status: the text's status if it was parsed from a reply; no judge is asked unless it is ok.

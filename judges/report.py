@@ -251,7 +251,7 @@ def usage_lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
 
 
 def of_results(results: Mapping[str, Json], *, by_task: bool = True) -> list[str]:
-    """Return `lines` about the judges of a saved run, from our section of its results."""
+    """Return lines about the judges of a saved run, from our section of its results."""
     if not (work := results.get("lmms_eval_tasks", {}).get("judges")):
         return []
     ledger = Ledger()

@@ -2,7 +2,7 @@
 
 A unit (a segment, a video, an answer) is a generator, as scoring is (asking.py). It yields lists of
 `Want`s, which are sent side by side, gets a `Verdict` for each, and returns its result. With a
-model (`write`) it is the run; with stand-ins (`estimated`) it is the estimate.
+model (`run_units`) it is the run; with stand-ins (`estimated`) it is the estimate.
 
     FACTS = Step("movierecapsqa", "facts", Facts, ("narration",))
     PAIRS = Step("movierecapsqa", "pairs", Pairs, ("facts",))

@@ -676,7 +676,8 @@ def rating_metrics(
     Args:
         name: first part of the metrics' names.
         rated: returns the ratings of items.
-        asked: returns everything that should have a rating, if that is more than `rated` returns.
+        expected: returns everything that should have a rating, if that is more than `rated`
+            returns.
     """
     wanted = expected or rated
 

@@ -59,7 +59,7 @@ def nearest(name: str, candidates: Iterable[str], prefix: str = "") -> str:
 
     Args:
         name: the name that does not exist.
-        known: the names that exist, without `prefix`.
+        candidates: the names that exist, without `prefix`.
         prefix: first part of all names, which goes in front of X.
     """
     import difflib

@@ -65,7 +65,7 @@ def declare(
         form: how a text that is not empty becomes the value: a type that pydantic reads, or a
             function that raises a ValueError.
         metavar: name of the value in help texts; "" for a switch.
-        told: the setting's effect, in one line.
+        description: the setting's effect, in one line.
         default: the value if the setting is not set.
         is_option: True if it is also an option of `lmms_eval`.
 

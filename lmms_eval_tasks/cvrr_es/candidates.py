@@ -78,8 +78,9 @@ def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
     """The candidates in files and folders, with their answers joined to the release's questions.
 
     Raises:
-        DataError: see `read`; a candidate has no answer that can be joined; or some answers cannot
-            be joined and the user did not allow to leave them out, with a line per problem.
+        DataError: see `read_candidates`; a candidate has no answer that can be joined; or some
+            answers cannot be joined and the user did not allow to leave them out, with a line per
+            problem.
     """
     found = [align(name, own, release) for name, own in read_candidates(paths).items()]
     for one in found:
@@ -172,7 +173,7 @@ def join(answers: Sequence[str], places: Sequence[str]) -> dict[int, int]:
     Answers that no rule joins (see the module) are left out.
 
     Args:
-        said: the questions of the answers, folded, in the file's order; "" if the file has none.
+        answers: the questions of the answers, folded, in the file's order; "" if the file has none.
         places: the annotations' questions, folded, in order.
     """
     asked = Counter(filter(None, places))

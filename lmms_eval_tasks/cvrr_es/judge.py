@@ -88,7 +88,7 @@ def answer_criterion() -> Criterion:
     are told apart by further fields, such as the question's id.
 
     Raises:
-        PromptError: see `prompt`.
+        PromptError: see `load_judge_prompt`.
     """
     own = load_judge_prompt("judge")
     texts = own.text["system"], own.text["user"]

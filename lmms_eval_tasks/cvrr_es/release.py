@@ -177,7 +177,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
 
 
 def media_sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
-    """The videos (Benchmark.sources); all tasks of a run leave out the same questions."""
+    """The videos (Benchmark.media_sources); all tasks of a run leave out the same questions."""
     windows = {
         one.id: Window(one.video_id, release.video_path(one), one.dimension)
         for one in release.questions

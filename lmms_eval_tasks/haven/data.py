@@ -248,7 +248,7 @@ def draw_numbers(kind: str, n: int, row: HavenRow, seed: int = 0) -> list[int]:
         kind: kind of task, which sets the number of draws. For saliency they stay in ascending
             order; for other kinds they are shuffled.
         n: the number of shots or sentences to draw from.
-        given: the video's row.
+        row: the video's row.
         seed: number that is added to 42.
     """
 

@@ -150,7 +150,7 @@ def layout(task: Variant, options: HavenOptions, *, by_shot: bool = True) -> str
 
     Args:
         task: the task.
-        chosen: the user's options.
+        options: the user's options.
         by_shot: True if each of the video's frames belongs to a shot.
     """
     if task.name == "haven_temporal_text" and options.temporal_text == "sentences":

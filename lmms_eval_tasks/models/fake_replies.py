@@ -73,7 +73,7 @@ class Played(NamedTuple):
 
 @functools.cache
 def _known_of(task: str) -> Callable[[Doc], KnownReplies | None] | None:
-    """The function `known` of the `sample` module of a task's benchmark; None if there is none."""
+    """The function `known_replies` of the `sample` module of a benchmark; None if there is none."""
     name = registry.of_task_name(task) if task else None
     if name is None or not registry.has_part(name, "sample"):
         return None

@@ -35,7 +35,7 @@ class Files(Generic[T]):
         self._kept: OrderedDict[str, Future[T]] = OrderedDict()
 
     def get(self, path: str, reader: Callable[[str], T]) -> T:
-        """Return the content of a file: the result of `read`, from this call or an earlier one.
+        """Return the content of a file: the result of `reader`, from this call or an earlier one.
 
         An error of the file itself (MediaError) is kept and raised to every caller; any other error
         may be temporary, and is raised only to the callers that wait for this reading.

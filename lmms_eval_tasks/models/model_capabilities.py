@@ -268,7 +268,7 @@ def sound_state(model: RunModel | None, with_picture: bool) -> tuple[str, str | 
 
 
 def hears(model: RunModel | None) -> dict[str, str]:
-    """The status of sound alone (`a`) and with the picture (`av`) for a model; see `heard`."""
+    """The status of sound alone (`a`) and with the picture (`av`) for a model; see `signals`."""
     return {
         "a": sound_state(model, with_picture=False)[0],
         "av": sound_state(model, with_picture=True)[0],

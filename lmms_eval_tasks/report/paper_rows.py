@@ -76,7 +76,7 @@ def leaderboards_of(
     Args:
         benchmark: the benchmark.
         runs: the paper's name for a run's model, by the side's label; None: by checkpoint.
-        found: the sides, of which any may have no task of this benchmark.
+        sides: the sides, of which any may have no task of this benchmark.
     """
     tables = leaderboards.stored_tables(benchmark.board())
     return [_board(benchmark, table, runs, sides) for table in tables]

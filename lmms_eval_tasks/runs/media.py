@@ -65,7 +65,7 @@ def make_jobs(parts: Sequence[TaskMedia], title: str, ending: str) -> dict[Media
     Args:
         parts: the jobs of each task.
         title: the benchmark's title, for the progress bar.
-        done: the fragment about finished jobs, for the progress bar.
+        ending: the fragment about finished jobs, for the progress bar.
 
     Returns:
         The reason for each failed job, by its key.

@@ -1,8 +1,8 @@
 """The packaged sample: small clips and texts whose right answers are known, made on demand.
 
-Nothing in it is released data. `build` writes one folder per benchmark, each in that benchmark's
-released layout, so that `LMMS_EVAL_TASKS_DATA=sample` runs the same code as real data. It is
-deterministic: two builds on one machine decode to the same frames and sound samples.
+Nothing in it is released data. `build_sample` writes one folder per benchmark, each in that
+benchmark's released layout, so that `LMMS_EVAL_TASKS_DATA=sample` runs the same code as real data.
+It is deterministic: two builds on one machine decode to the same frames and sound samples.
 
 The `sample.py` of a benchmark has these parts:
 

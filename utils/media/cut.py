@@ -145,7 +145,7 @@ def _from_before(
     start: Fraction,
     decode: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
 ) -> Iterator[tuple[Fraction, T]]:
-    """Yield what `decode` decodes, as `frames` does; for sound only if the file has some."""
+    """Yield what `decode` decodes, as `decode_frames` does; for sound only if the file has some."""
     import av
 
     for jump in _JUMPS:

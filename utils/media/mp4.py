@@ -151,8 +151,8 @@ def mux(
         out: the file.
         picture: a video file; its own sound is left out.
         sound: a file with sound; None for no sound.
-        shown: the picture's frames, to begin at 0 and last until their end; None keeps the file's
-            times.
+        frame_table: the picture's frames, to begin at 0 and last until their end; None keeps the
+            file's times.
 
     Raises:
         MediaError: the picture's file cannot be read.

@@ -43,7 +43,7 @@ def write_wav(
 
     Args:
         out: the file.
-        heard: av.AudioFrames with their times in seconds, from one at or before `start` on.
+        sound_frames: av.AudioFrames with their times in seconds, from one at or before `start` on.
         start, end: the window, in seconds; end None: the end of the sound.
 
     Returns:

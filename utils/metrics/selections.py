@@ -113,7 +113,7 @@ def set_scores(selected: Collection[int], true: Collection[int]) -> SetScores:
     """Return the scores of a selection against the true one; an empty selection has 0.
 
     Args:
-        given: numbers; a number that does not exist is wrong like any other.
+        selected: numbers; a number that does not exist is wrong like any other.
         true: numbers. If both sets are empty, IoU is 1, as in the benchmark's own code, and all
             other scores are 0.
     """

@@ -91,7 +91,7 @@ def placed(text: str, start: int, end: int, subject: str, *, bare: bool) -> Stat
     Args:
         text: the reply, normalised.
         start, end: the place.
-        asked: "order" or "frames".
+        subject: "order" or "frames".
         bare: True if the numbers have no name, so that an announcement must name them.
     """
     before, after = text[max(0, start - LEAD) : start], text[end : end + denials.BEFORE]
@@ -143,7 +143,7 @@ def settled(
     """Return the statement that counts; None if there is none, or several differ uncorrected.
 
     Args:
-        found: statements in any order.
+        statements: statements in any order.
         text: the reply.
         same: the part of the numbers that must be equal.
         near: True if only the words that announce a statement may correct, since other statements

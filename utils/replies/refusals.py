@@ -68,7 +68,7 @@ def declines(text: str, options: Sequence[str]) -> bool:
 
 
 def _only(reply: str, pattern: re.Pattern[str], *others: re.Pattern[str]) -> bool:
-    """Return True if a short reply has a sentence of the kind `wanted`, and else only `others`."""
+    """Return True if a short reply has a sentence of the kind `pattern`, and else only `others`."""
     if len(reply) > LENGTH:
         return False
     sentences = [part for part in re.split(r"(?<=[.!?]) |\n", reply) if part]

@@ -187,7 +187,7 @@ def difference(minuend: RatingPairs, other: RatingPairs) -> ReportPart:
     The jackknife leaves out the same videos for both.
 
     Args:
-        one, other: pairs of the same items, in the same order.
+        minuend, other: pairs of the same items, in the same order.
 
     Returns:
         `value`, `n` (the items that count) and the interval.

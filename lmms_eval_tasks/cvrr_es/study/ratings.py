@@ -8,7 +8,7 @@ They come from saved samples of our judges, or from files with one JSON object a
 
 Rows with errors, such as a rating off the scale, are collected, a line each: they raise an error,
 unless the user leaves them out (`--allow-bad-items`). A judge whose ratings are all the same, or
-who rated only some answers, is no error: see `notes`.
+who rated only some answers, is no error: see `rating_notes`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Loaded(NamedTuple):
 
 
 def read_ratings(paths: Sequence[Path]) -> list[RatingRow]:
-    """Return the rows of `load`."""
+    """Return the rows of `load_ratings`."""
     return load_ratings(paths).rows
 
 

@@ -100,8 +100,8 @@ def read_rating(reply: str, sources: Sequence[str] = ()) -> RatingReply:
 
     Args:
         reply: the judge's reply.
-        shown: texts of the candidate, which the judge may quote; not the other judges' texts, since
-            a judge may agree word for word (the paper's Figure 7 has such ratings).
+        sources: texts of the candidate, which the judge may quote; not the other judges' texts,
+            since a judge may agree word for word (the paper's Figure 7 has such ratings).
     """
     try:
         rest = without_reasoning(reply, KEYS, sources)

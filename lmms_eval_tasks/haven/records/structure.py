@@ -55,8 +55,8 @@ def read_scores(scores_file: Path, video: Path, picks: Sequence[int], n_frames: 
     """Return the importance of each sampled frame.
 
     Args:
-        given: a file, .npy or .json, with numbers of 0 or more, one for each sampled frame or for
-            each original frame; or a folder of such files, where `holiday.npy` belongs to
+        scores_file: a file, .npy or .json, with numbers of 0 or more, one for each sampled frame or
+            for each original frame; or a folder of such files, where `holiday.npy` belongs to
             `holiday.mp4`.
         video: the video file.
         picks: indices of the sampled frames.

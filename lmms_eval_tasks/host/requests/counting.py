@@ -127,7 +127,7 @@ def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
     Args:
         config: the model's config, which names the tokens that stand for pictures and the side of a
             patch.
-        given: the arguments of `generate`.
+        inputs: the arguments of `generate`.
     """
     known: dict[str, Tensor] = {name: v for name, v in inputs.items() if v is not None}
     ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
@@ -155,7 +155,7 @@ def _sizes_of_rows(
 
     Args:
         config: the model's config.
-        given: the arguments of `generate`.
+        inputs: the arguments of `generate`.
         counts: tokens of each kind of picture in each row, which assign a grid to its row.
         number: number of rows.
     """

@@ -80,7 +80,7 @@ class Expected:
 
     Args:
         name: name of the request.
-        shown: returns the request's content; called when the first of its media is seen, if ever.
+        content: returns the request's content; called when the first of its media is seen, if ever.
     """
 
     def __init__(self, name: str, content: Callable[[], RequestContent]) -> None:
@@ -214,7 +214,7 @@ def watching(expected: Iterable[Expected], reads: bool = True) -> Iterator[Watch
     The counts are complete at its end.
 
     Args:
-        asked: the requests.
+        expected: the requests.
         reads: True if the frames that a reader returns go to the model; False if a processor of
             transformers gets them first, which may drop some.
     """
@@ -244,7 +244,7 @@ def _dealt(
     """Return the media of each request; None if they cannot be distinguished.
 
     Args:
-        asked: the requests.
+        expected: the requests.
         events: the counted media, in order.
         reads: True if the frames that a reader returns go to the model.
         whole: True if these are all requests whose media the class has asked for.

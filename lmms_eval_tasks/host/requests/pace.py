@@ -115,7 +115,7 @@ def one_bar(total: int, n_done: int, silent: bool) -> Iterator[tqdm[None]]:
 
     Args:
         total: number of requests.
-        done: number of requests whose replies an earlier run kept.
+        n_done: number of requests whose replies an earlier run kept.
         silent: True to show no bar, on all ranks but the first.
     """
     plain = tqdm.__init__
