@@ -11,7 +11,7 @@ import tempfile
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -292,6 +292,17 @@ VIDEO_ENDINGS = (
     *(".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts", ".ogv"),
     *(".mpeg", ".wmv", ".flv", ".m2ts", ".mts", ".3gp"),
 )
+
+
+def visible(folder: Path, files: Iterable[Path]) -> list[Path]:
+    """Return the files in a folder, sorted, without those that macOS and notebooks leave there.
+
+    These begin with a dot, such as `._gen.csv`, or lie in `__MACOSX` or `.ipynb_checkpoints`.
+    """
+    names = {file: file.relative_to(folder).parts for file in files if file.is_file()}
+    return sorted(
+        f for f, own in names.items() if not any(n.startswith((".", "__MACOSX")) for n in own)
+    )
 
 
 def stem(video: str) -> str:

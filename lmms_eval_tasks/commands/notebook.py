@@ -22,6 +22,7 @@ from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.runs import prepare, scoring
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import JsonObject
+from lmms_eval_tasks.utils.validation import quoted
 
 if TYPE_CHECKING:
     import pandas
@@ -48,9 +49,12 @@ def read_run(*paths: str | Path) -> RunFrames:
     Several models, or one model in several folders, are several runs with different names.
 
     Raises:
-        TasksError: there is no saved run of our tasks, a file is damaged, or pandas is not
-            installed (`pip install 'lmms-eval-tasks[report]'`).
+        TasksError: no path is given, there is no saved run of our tasks, a file is damaged, or
+            pandas is not installed (`pip install 'lmms-eval-tasks[report]'`).
     """
+    if not paths or not all(isinstance(path, str | Path) for path in paths):
+        given = ", ".join(map(repr, paths))
+        raise TasksError(f"read_run({given}): name one or several folders: read_run('out', 'out2')")
     extras.require("report", "read_run")
     import pandas
 
@@ -117,16 +121,27 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
             needs a verdict has the status `unjudged`.
 
     Raises:
-        TasksError: there is no such task, or the judge cannot be used.
+        TasksError: there is no such task, the doc is not one of it, the reply is not a text, or the
+            judge cannot be used.
     """
     benchmark = _benchmark(task)
     own = benchmark.tasks[task]
+    if not isinstance(reply, str):
+        raise TasksError(f"the reply has to be a text, not {quoted(reply)}")
+    unfit = f"the doc is not one of {task}: take one of load_docs({task!r})"
     with context.begun():
         asker = VerdictSource(judges.make_judge(prepare.judge_config(benchmark, judge)))
-        return scoring.scored(own, own.log_entry(doc), reply, asker)
+        try:
+            entry = own.log_entry(doc)
+            next(iter(own.score(entry, reply)), None)  # up to its first request to a judge
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise TasksError(f"{unfit} ({type(error).__name__}: {error})") from None
+        return scoring.scored(own, entry, reply, asker)
 
 
 def _benchmark(task: str) -> Benchmark:
+    if not isinstance(task, str):
+        raise TasksError(f"the task has to be a name, not {quoted(task)}")
     known = {name: one for one in registry.usable_benchmarks() for name in one.tasks}
     if task not in known:
         raise TasksError(

@@ -145,7 +145,16 @@ class MaiaRelease(Release):
 def data_files(folder: Path) -> list[Path]:
     """Return the files that may hold data, by name: JSON files, and tables at any depth."""
     tables = (file for file in folder.rglob("*") if file.suffix.lower() in (".csv", ".parquet"))
-    return sorted({*folder.glob("*.json"), *tables})
+    return released_files.visible(folder, {*folder.glob("*.json"), *filter(_may_be_ours, tables)})
+
+
+def _may_be_ours(file: Path) -> bool:
+    """Return False for a CSV file whose first line has no column `video_id`, in any encoding."""
+    if file.suffix.lower() != ".csv" or not file.is_file():
+        return True
+    with file.open("rb") as opened:
+        first = opened.readline(2**16).replace(b"\0", b"")  # as in UTF-16
+    return b"video_id" in first
 
 
 def read_release(path: Path) -> MaiaRelease:
@@ -228,15 +237,30 @@ def _entries(tables: Tables) -> list[dict[str, Any]]:
     The order is that of `gen`.
 
     Raises:
-        DataError: a row of pairs is malformed, or belongs to no question.
+        DataError: a row of pairs is malformed, or belongs to no question; or a question or pair
+            stands twice.
     """
     pools: dict[tuple[str, str], list[_Pair]] = {}
+    places: dict[object, str] = {}  # of each question and pair
+
+    def once(row: Mapping[str, Any], place: str, *position: int) -> None:
+        key = (*_question_of(row), *position)
+        if (first := places.setdefault(key, place)) != place:
+            which = "".join(f", pool_pos {one}" for one in position)
+            raise DataError(f"{place}: {key[0]}, {key[1]}{which} stands already in {first}")
+
     for file, rows in tables["mc"].items():
         for number, row in enumerate(rows, 1):
+            place = f"{file}, row {number}"
             try:
-                pools.setdefault(_question_of(row), []).append(_Pair.model_validate(row))
+                pair = _Pair.model_validate(row)
             except ValidationError as error:
-                raise DataError(f"{file}, row {number}, {validation_problems(error)}") from None
+                raise DataError(f"{place}, {validation_problems(error)}") from None
+            once(row, place, pair.pool_pos)
+            pools.setdefault(_question_of(row), []).append(pair)
+    for file, rows in tables["gen"].items():
+        for number, row in enumerate(rows, 1):
+            once(row, f"{file}, row {number}")
     videos: dict[str, dict[str, Any]] = {}
     asked = [row for rows in tables["gen"].values() for row in rows]
     for row in asked:

@@ -78,9 +78,14 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
     """Put the user's labels into the questions of segments.
 
     Raises:
-        DataError: the file cannot be read, or labels a question that does not exist.
+        DataError: the file cannot be read, labels a question that does not exist, or labels one in
+            two ways.
     """
-    labels = {row["id"]: {name: row[name] for name in SPLIT} for row in _rows(file, ("id", *SPLIT))}
+    labels: dict[str, dict[str, Any]] = {}
+    for row in _rows(file, ("id", *SPLIT)):
+        label = {name: row[name] for name in SPLIT}
+        if labels.setdefault(row["id"], label) != label:
+            raise DataError(f"{row['place']}: another row labels {row['id']!r} differently")
     for entry in entries:
         for asked in (entry.get("questions") or []) if isinstance(entry, dict) else []:
             if isinstance(asked, dict):

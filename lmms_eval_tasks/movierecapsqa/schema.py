@@ -179,7 +179,7 @@ class Segment(_ReleasedEntry):
             if start is not None and start >= end:
                 a, b = (type(self).model_fields[name].alias for name in (first, last))
                 raise ValueError(f"{a} {start:g} is not before {b} {end:g}")
-        numbers = [question.qid for question in self.questions]
+        numbers = [str(question.qid) for question in self.questions]  # as in the questions' ids
         if twice := [number for number in numbers if numbers.count(number) > 1]:
             raise ValueError(f"qid {twice[0]} occurs twice")
         return self

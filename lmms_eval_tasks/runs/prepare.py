@@ -136,9 +136,10 @@ def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     every = loaded.release.n_records + len(loaded.release.problems)
     empty = [name for name in names if not benchmark.docs(loaded, name)]
     told = [
-        f"{name}: none of {every:,} {benchmark.title} {benchmark.records} can "
-        f"be run:\n{listed(loaded.left_out(name))}"
+        f"{name}: none of {every:,} {benchmark.title} {benchmark.records} can be run: "
+        + (f"\n{listed(left_out)}" if left_out else "the data have nothing for this task")
         for name in empty
+        for left_out in (loaded.left_out(name),)
     ]
     if empty and (rest := [name for name in names if name not in empty]):
         told.append(f"Tasks that can be run: --tasks {','.join(rest)}")

@@ -85,7 +85,11 @@ def json_file(folder: Path, source: str) -> Path:
 def texts(folder: Path, source: str) -> tuple[Path, ...]:
     """Return the existing files with a source's records: the JSON file, or JSON Lines."""
     file = json_file(folder, source)
-    return (file,) if file.is_file() else tuple(sorted((folder / source).glob("*.jsonl")))
+    return (
+        (file,)
+        if file.is_file()
+        else tuple(released_files.visible(folder, (folder / source).glob("*.jsonl")))
+    )
 
 
 def h5_file(folder: Path, source: str) -> Path:
@@ -210,7 +214,8 @@ def read_texts(*files: Path) -> dict[str, Any]:
     """Return the JSON value of every video by its key, from one JSON file or a source's JSON Lines.
 
     Raises:
-        DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video.
+        DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video;
+            or two lines on a video differ in a field.
     """
     if files[0].suffix != ".jsonl":
         entries = released_files.read_json(files[0])
@@ -225,7 +230,12 @@ def read_texts(*files: Path) -> dict[str, Any]:
             if key is None:
                 raise DataError(f"{file}, line {number}: no video ({' or '.join(_KEYS)})")
             kept = {name: fields[name] for name in JsonVideo.model_fields if name in fields}
-            found.setdefault(key, {}).update(kept)
+            video = found.setdefault(key, {})
+            if differing := [name for name in kept if video.get(name, kept[name]) != kept[name]]:
+                raise DataError(
+                    f"{file}, line {number}: {key} has another {differing[0]} in an earlier line"
+                )
+            video.update(kept)
     if not found:
         raise DataError(f"{files[0]}: no line, so no video")
     return found
