@@ -1,12 +1,14 @@
-"""How often 95 % intervals hold the truth, by number of videos, as tables for docs/statistics.md.
+"""The coverage of 95 % intervals, by number of videos, as tables for docs/statistics.md.
 
     python benchmarks/coverage.py [--worlds 1000]
 
-In each world videos differ (a normal effect on every answer of a video) and the truth is the number
-over very many of them. The functions are those of runs and reports (utils/metrics/stats.py).
-A cell has the percentage of the worlds with an interval whose interval holds the truth, and in
-brackets the percentage of the worlds without one. For a difference of two models the third table
-has the percentage of worlds with p <= 0.05 where the models are equally good.
+Coverage is the share of worlds whose interval contains the truth. In each world, videos differ (by
+a normal effect on every answer of a video), and the truth is the number over very many of them. The
+functions are those of runs and reports (utils/metrics/stats.py).
+
+A cell has the coverage in percent of the worlds with an interval, and in brackets the percentage of
+worlds without one. For a difference of two models, the third table has the percentage of worlds
+with p <= 0.05 although the models are equally good.
 """
 
 from __future__ import annotations
@@ -25,23 +27,23 @@ from lmms_eval_tasks.utils.metrics import stats
 
 VIDEOS = (3, 5, 10, 20, 50, 100)
 PER_VIDEO = 12
-ENDLESS = 100_000  # videos of the truth
+ENDLESS = 100_000  # number of videos that give the truth
 LEVELS = 5
 _APART = ((np.arange(LEVELS)[:, None] - np.arange(LEVELS)[None]) / (LEVELS - 1)) ** 2
 
 Rng = np.random.Generator
-World = Callable[[Rng, int], Any]  # of so many videos: an array whose first axis is the videos
+World = Callable[[Rng, int], Any]  # returns so many videos: an array whose first axis is the videos
 Found = tuple[stats.Interval, float | None]  # an interval, and the p-value of a difference
 
 
 def ratings(rng: Rng, n: int) -> Any:
-    """Ratings 0 to 5 of answers."""
+    """Return ratings 0 to 5 of answers, (n, PER_VIDEO)."""
     latent = 3 + rng.normal(0, 1, (n, 1)) + rng.normal(0, 1.3, (n, PER_VIDEO))
     return np.clip(np.round(latent), 0, 5)
 
 
 def rights(centre: float) -> World:
-    """Right or wrong answers."""
+    """Return a world of right (1) or wrong (0) answers; `centre` is the mean log-odds."""
 
     def world(rng: Rng, n: int) -> Any:
         chance = expit(centre + rng.normal(0, 1, (n, 1)))
@@ -51,7 +53,7 @@ def rights(centre: float) -> World:
 
 
 def rated_twice(rng: Rng, n: int) -> Any:
-    """Each video's table of two raters' ratings."""
+    """Return each video's table of two raters' ratings, (n, LEVELS, LEVELS)."""
     latent = rng.normal(0, 0.8, (n, 1)) + rng.normal(0, 1, (n, PER_VIDEO))
     own = rng.normal(0, 0.6, (n, 1))
     first, second = (
@@ -64,7 +66,7 @@ def rated_twice(rng: Rng, n: int) -> Any:
 
 
 def orders(rng: Rng, n: int) -> Any:
-    """Each video's Spearman's rho of a noisy order of seven shots."""
+    """Return each video's Spearman's rho of a noisy order of seven shots, (n, 1)."""
     true = rng.normal(size=(n, 7))
     told = true * rng.gamma(2, 0.5, (n, 1)) + rng.normal(size=(n, 7))
     apart = rankdata(true, axis=1) - rankdata(told, axis=1)
@@ -72,7 +74,10 @@ def orders(rng: Rng, n: int) -> Any:
 
 
 def raters(wrong: Sequence[float]) -> World:
-    """Each video's tables of raters beside one reference, which each misses by 1 so often."""
+    """Return a world of raters compared with a reference: each video's tables of their ratings.
+
+    Each rater misses the reference by 1 in the share `wrong` of answers.
+    """
 
     def world(rng: Rng, n: int) -> Any:
         latent = rng.normal(0, 0.8, (n, 1)) + rng.normal(0, 1, (n, PER_VIDEO))
@@ -89,7 +94,7 @@ def raters(wrong: Sequence[float]) -> World:
 
 
 def two_scores(noises: Sequence[float]) -> World:
-    """Answers' true values, with the values that two scorers give them."""
+    """Return a world of answers' true values, with the values of two scorers."""
 
     def world(rng: Rng, n: int) -> Any:
         latent = rng.normal(0, 0.8, (n, 1)) + rng.normal(0, 1, (n, PER_VIDEO))
@@ -103,26 +108,26 @@ def two_scores(noises: Sequence[float]) -> World:
 
 
 def same(rng: Rng, n: int, size: int = PER_VIDEO) -> Any:  # noqa: ARG001
-    """As many questions on each video."""
+    """Return the same number of questions, `size`, for each of n videos."""
     return np.full(n, size)
 
 
 def unequal(rng: Rng, n: int) -> Any:
-    """1 to 60 questions on a video, few oftener than many."""
+    """Return 1 to 60 questions for each video, small numbers more often than large ones."""
     return np.round(np.exp(rng.uniform(0, math.log(60.49), n))).astype(int)
 
 
 def models(shares: Sequence[float], sizes: Callable[[Rng, int], Any], alike: int = 1) -> World:
-    """Right or wrong answers of some models to the same questions; nan: no such question.
+    """Return a world of right or wrong answers of models to the same questions; nan: no question.
 
-    Questions differ by a normal effect that all models share, and so do videos; each model has a
-    smaller effect of its own for each video. The effects are such that a model is right as often as
-    `shares` says.
+    Questions and videos differ by normal effects that all models share. Each model also has a
+    smaller effect of its own for each video. With these effects, the models' shares of right
+    answers are `shares`.
 
     Args:
-        shares: of right answers, of each model.
-        sizes: of each video, its questions.
-        alike: answers to one question, as a pool's pairs.
+        shares: share of right answers of each model.
+        sizes: returns the number of questions of each video.
+        alike: number of answers to one question, such as a pool's pairs.
     """
     of_video, of_question, of_model = 0.6, 1.0, 0.3
     whole = math.sqrt(of_video**2 + of_question**2 + of_model**2 + 1)
@@ -143,60 +148,60 @@ def models(shares: Sequence[float], sizes: Callable[[Rng, int], Any], alike: int
 
 
 def kappa(tables: Sequence[Any]) -> float:
-    """Quadratic weighted, of some videos."""
+    """Return the quadratically weighted kappa over some videos' tables."""
     table = np.sum(tables, axis=0)
     expected = np.outer(table.sum(1), table.sum(0)) / table.sum()
     return float(1 - (table * _APART).sum() / (expected * _APART).sum())
 
 
 def kappa_of_one(tables: Sequence[Any]) -> float:
-    """The only rater's kappa with the reference."""
+    """Return the only rater's kappa with the reference."""
     return kappa([own[0] for own in tables])
 
 
 def kappa_rise(tables: Sequence[Any]) -> float:
-    """The second rater's kappa with the reference minus the first's."""
+    """Return the second rater's kappa with the reference minus the first's."""
     first, second = np.sum(tables, axis=0)
     return kappa([second]) - kappa([first])
 
 
 def rho_rise(videos: Sequence[Any]) -> float:
-    """The second scorer's rank correlation with the truth minus the first's."""
+    """Return the second scorer's rank correlation with the truth minus the first's."""
     ranks = rankdata(np.concatenate(list(videos)), axis=0)
     true, first, second = ranks.T
     return float(np.corrcoef(true, second)[0, 1] - np.corrcoef(true, first)[0, 1])
 
 
 def mean_of(world: Any) -> float:
-    """The mean of a world's answers."""
+    """Return the mean of a world's answers."""
     return float(np.nanmean(world))
 
 
 @cache
 def endless(world: World, statistic: Callable[[Any], float]) -> float:
-    """The statistic of very many videos."""
+    """Return the statistic over very many videos, which is the truth."""
     return statistic(world(np.random.default_rng(0), ENDLESS))
 
 
 def _rows(world: Any) -> tuple[list[float], list[str]]:
-    """The values that are there, and each one's video."""
+    """Return the values that are not nan, and each value's video."""
     kept = ~np.isnan(world)
     names = np.broadcast_to(np.arange(len(world))[:, None], world.shape)
     return world[kept].tolist(), [str(name) for name in names[kept]]
 
 
 def of_mean(world: Any, *, share: bool = False) -> Found:
-    """The interval of a mean."""
+    """Return the interval of a mean."""
     return stats.clustered_mean(*_rows(world.reshape(len(world), -1)), share=share), None
 
 
 def of_rise(world: Any) -> Found:
-    """The interval and the p-value of a difference of means."""
+    """Return the interval and the p-value of a difference of means."""
     return stats.mean_difference(*_rows(world[..., 1] - world[..., 0]))
 
 
 def jackknifed(statistic: Callable[[Sequence[Any]], float], world: Any) -> Found:
-    """The interval and, if it is a difference, the p-value of a statistic that is no mean."""
+    """Return the interval of a statistic that is no mean, and the p-value if it is a difference."""
     found = stats.jackknife(statistic, list(world), [str(n) for n in range(len(world))])
     return found, stats.p_value(found)
 
@@ -206,7 +211,7 @@ POOLS: dict[str, Any] = {"sizes": partial(same, size=24)}
 PAIRS: dict[str, Any] = {**POOLS, "alike": 8}
 TWELVE: dict[str, Any] = {"sizes": same}
 UNEQUAL: dict[str, Any] = {"sizes": unequal}
-# A world, the truth in it, the interval.
+# A world, the truth in it, and the function for the interval.
 Case = tuple[World, Callable[[], float], Callable[[Any], Found]]
 
 
@@ -242,7 +247,7 @@ def _rise(first: float, second: float, **given: Any) -> tuple[Case, World]:
     return case, models([first, first], **given)
 
 
-# Each with the world in which the two models are equally good.
+# Each case with the world in which the two models are equally good.
 DIFFERENCES: dict[str, tuple[Case, World]] = {
     "share, 60 against 66 %": _rise(0.60, 0.66, **TWELVE),
     "share, 95 against 97 %": _rise(0.95, 0.97, **TWELVE),
@@ -266,7 +271,7 @@ DIFFERENCES: dict[str, tuple[Case, World]] = {
 
 
 def held(case: Case, n: int, worlds: int) -> str:
-    """A cell: how often intervals of n videos hold the truth, and how many worlds have none."""
+    """Return a cell: the coverage of intervals of n videos, and the share of worlds without one."""
     world, truth, interval = case
     true = truth()
     rng = np.random.default_rng(n)
@@ -278,7 +283,7 @@ def held(case: Case, n: int, worlds: int) -> str:
 
 
 def false_positives(interval: Callable[[Any], Found], equal: World, n: int, worlds: int) -> str:
-    """A cell: how often p is at most 0.05 where there is no difference; "no p" if there is none."""
+    """Return a cell: the share of p <= 0.05 without a difference; "no p" if there is no p."""
     rng = np.random.default_rng(n)
     found = [p for _ in range(worlds) if (p := interval(equal(rng, n))[1]) is not None]
     return f"{100 * sum(p <= 1 - stats.LEVEL for p in found) / worlds:.1f}" if found else "no p"
@@ -292,7 +297,7 @@ def _table(head: str, rows: dict[str, Callable[[int], str]]) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=1000)
     worlds = parser.parse_args().worlds

@@ -1,13 +1,13 @@
-"""One checkpoint on each engine, MAIA's statements in turn: seconds of a reply, and their ratios.
+"""The speed of one checkpoint on each engine: seconds of a reply to MAIA's pairs, and their ratios.
 
-    out/test-engine/venv/bin/python benchmarks/engines.py        # made by `make test-engine`
+    out/test-engine/venv/bin/python benchmarks/engines.py      # made by `make test-engine`
 
 A Qwen2.5-VL of 24 small layers with random weights answers `maia_vsv` of the packaged sample, 96
-pairs on each of its clips, through lmms-eval's own class, through `tasks_vllm` with and without
-kept prefixes, and through `vllm serve`: by the clip's file, by its frames as PNG encoded once for a
-clip, and by frames that are encoded for each question, as lmms-eval does by itself. Whole commands,
-whose results say how long the model was asked (`answered`); starts are left out. On a CPU the model
-is slow and pictures are cheap: ratios of a GPU are others.
+pairs on each of its clips. It runs through lmms-eval's own class, through `tasks_vllm` with and
+without kept prefixes, and through `vllm serve`. The server gets the clip's file, the clip's frames
+as PNG encoded once, or frames encoded for each question, as lmms-eval does. Each way is a complete
+command, whose results give the model's time (`answered`), without the start. On a CPU, the model is
+slow and pictures are cheap: ratios on a GPU are different.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ VISION = {"depth": 8, "hidden_size": 128, "num_heads": 2, "out_hidden_size": 512
 PIXELS = "min_pixels=50176,max_pixels=100352"
 VLLM = "max_model_len=16384,enforce_eager=True,dtype=float32"
 BIN = Path(sys.executable).parent
-# Frames of a clip encoded anew for each question: nothing is known of a file.
+# Encodes the frames of a clip anew for each question, because no file has a key.
 ANEW = """
 import runpy, sys
 from lmms_eval_tasks.host.requests import endpoints
@@ -54,7 +54,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class Way(NamedTuple):
-    """How the checkpoint is asked, and how many pairs."""
+    """One way of running the checkpoint, with its number of pairs."""
 
     name: str
     model: str
@@ -64,7 +64,7 @@ class Way(NamedTuple):
 
 
 def ways(folder: Path, limit: int) -> list[Way]:
-    """The first is what the others are compared with; ADDRESS is the server's."""
+    """Return the ways; the others are compared with the first. ADDRESS stands for the server's."""
     own = f"pretrained={folder},{PIXELS}"
     asked = f"model={folder},base_url=ADDRESS/v1,api_key=no,timeout=600,num_concurrent=16"
     return [
@@ -85,12 +85,12 @@ def ways(folder: Path, limit: int) -> list[Way]:
 
 
 def checkpoint(folder: Path) -> Path:
-    """A checkpoint of 24 layers with random weights."""
+    """Build a checkpoint of 24 layers with random weights; return its folder."""
     from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
 
     from lmms_eval_tasks.models import tiny
 
-    small = tiny.build("qwen2_5_vl", folder / "tiny")
+    small = tiny.build_checkpoint("qwen2_5_vl", folder / "tiny")
     config = AutoConfig.from_pretrained(small)
     for part, sizes in ((config.text_config, TEXT), (config.vision_config, VISION)):
         for name, value in sizes.items():
@@ -103,7 +103,7 @@ def checkpoint(folder: Path) -> Path:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """A server of the checkpoint, as docs/models.md starts one; its address."""
+    """Run a server of the checkpoint, in the way of docs/models.md, and yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -134,7 +134,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def seconds(way: Way, out: Path) -> float:
-    """Of a reply: what the results of a whole command say."""
+    """Return the seconds of a reply, from the results of a complete command."""
     shutil.rmtree(out, ignore_errors=True)
     before = ["-c", ANEW] if way.anew else []
     command = [sys.executable, *before, str(BIN / "lmms_eval"), "--model", way.model]
@@ -167,7 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for number, way in enumerate(ways(folder, told.limit)):
                 if number and told.only not in way.name:
                     continue
-                # A server of its own: one keeps what it computed. And two would share processors.
+                # Each way has its own server, since a server keeps its computations, and two would
+                # share processors.
                 of_server = served(folder) if way.model == "openai" else nullcontext("")
                 with of_server as address:
                     own = way._replace(arguments=way.arguments.replace("ADDRESS", address))

@@ -1,17 +1,17 @@
-"""Items a second, and how long the GPU waits, with our clips and with the source videos.
+"""Items a second, and the GPU's idle time, with our clips and with the source videos.
 
     python benchmarks/gpu.py --data ../shared/data                      # random weights of 7B
-    python benchmarks/gpu.py --data ../shared/data --tiny --device cpu  # the way there, anywhere
+    python benchmarks/gpu.py --data ../shared/data --tiny --device cpu  # the same path, anywhere
 
-A Qwen2.5-VL with random weights answers maia_vsv through the host's class `qwen2_5_vl`, in turn
-from our clips and from the videos that they were made of. Its answers are cut at `--tokens`, since
-it does not know where to stop, and a model that answers with a letter does. The 7B's speed is its
-size's, whatever its weights.
+A Qwen2.5-VL with random weights answers maia_vsv through lmms-eval's class `qwen2_5_vl`, in turn
+from our clips and from their source videos. Its answers are cut at `--tokens`, because random
+weights never stop, while a trained model answers with a letter. The speed of the 7B depends on its
+size, not on its weights.
 
-Prints for each: items a second over the class's own calls, the seconds of an item in which its file
-is read (decoded, frames picked and resized, which is all that a clip changes), and the share of the
-time in which the GPU ran no kernel (nvidia-smi's utilization, ten readings a second, taken off
-100 %); then the ratio of the first two lines' items a second.
+The output has three figures for both: items a second over the class's own calls; the seconds of an
+item in which its file is read (decoded, frames picked and resized, the only part that a clip
+changes); and the share of the time in which the GPU ran no kernel (100 % minus nvidia-smi's
+utilization, ten readings a second). Then follows the ratio of the items a second.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from unittest import mock
 
 from lmms_eval_tasks import settings
 
-# Qwen2.5-VL-7B-Instruct's sizes; the vocabulary is its own too, of which the tokenizer uses little.
+# Sizes of Qwen2.5-VL-7B-Instruct, including its vocabulary, of which the tokenizer uses little.
 TEXT = {
     "vocab_size": 152_064,
     "hidden_size": 3584,
@@ -55,8 +55,10 @@ VISION = {
 
 
 class Measured(NamedTuple):
-    """Of one run: replies, seconds in the class and of them in reading videos, percents of GPU use
-    (their sum and number).
+    """The figures of one run.
+
+    items: number of replies. seconds: time in the class; reading: part of it in reading videos.
+    used: sum of the readings of GPU use in percent; samples: number of these readings.
     """
 
     items: int
@@ -67,11 +69,14 @@ class Measured(NamedTuple):
 
 
 def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
-    """A checkpoint with random weights; the large one is made where it will run."""
+    """Build a checkpoint with random weights, and return its folder.
+
+    The large one is made on the device on which it runs.
+    """
     from lmms_eval_tasks.models import tiny as recipes
     from lmms_eval_tasks.sample import put
 
-    small = recipes.build("qwen2_5_vl", folder / "tiny")
+    small = recipes.build_checkpoint("qwen2_5_vl", folder / "tiny")
     if tiny or (folder / "7b" / "config.json").is_file():
         return small if tiny else folder / "7b"
     import torch
@@ -99,7 +104,10 @@ def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
 
 @contextmanager
 def watched() -> Iterator[list[int]]:
-    """Percents of the GPU's use, ten a second, while it lasts; empty without nvidia-smi."""
+    """Collect the GPU's use in percent, ten times a second, while the context lasts.
+
+    The list stays empty without nvidia-smi.
+    """
     used: list[int] = []
     if not shutil.which("nvidia-smi"):
         yield used
@@ -128,7 +136,7 @@ def watched() -> Iterator[list[int]]:
 
 
 def run(model: str, limit: int, tokens: int) -> Measured:
-    """Ask the first `limit` pairs through the host."""
+    """Run the first `limit` pairs through lmms-eval; return the figures."""
     from lmms_eval import evaluator
     from lmms_eval.models.chat import qwen2_5_vl
 
@@ -171,7 +179,7 @@ def run(model: str, limit: int, tokens: int) -> Measured:
 
 
 def main() -> None:
-    """Run both in turn and print them."""
+    """Run both in turn and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="data root with maia/")
     parser.add_argument("--folder", type=Path, help="where checkpoints are kept")

@@ -2,17 +2,17 @@
 
     python benchmarks/haven_frames.py [--check]
 
-A video of 165 sampled frames is made, as the paper's average (2 a second), and the requests of the
-eight tasks with pictures on it, as the host asks for them: messages with the pictures decoded. All
-in one process, each time from an empty cache:
+A video of 165 sampled frames is made, the paper's average (2 a second). Its requests are those of
+the eight tasks with pictures, in lmms-eval's form: messages with decoded pictures. All measurements
+run in one process, each from an empty cache:
 
-- how often the video is decoded: for all eight tasks, against each of them alone;
-- time: all eight tasks, against decoding per task, which is what a task without a shared cache
-  does: decord's get_batch, or a seek with PyAV for each frame, of the frames the task shows in
-  ascending order, each resized to the same size. In turn, so that a busy machine slows down all;
-- peak memory of a process that asks the eight tasks of several videos one after the other, and of
-  its child processes, against one video. As Linux counts it for each program (VmHWM): `ru_maxrss`
-  would begin with the peak of the process that started it.
+- decodings of the video: for all eight tasks together, and for each of them alone;
+- time: all eight tasks, compared with decoding for each task, as a task without a shared cache
+  does: decord's get_batch, or a seek with PyAV for each frame, of the task's frames in ascending
+  order, each resized to the same size. They run in turn, so that a busy machine slows down all;
+- peak memory of a process that makes the eight tasks' requests for several videos, and of its
+  child processes, compared with one video. It is Linux's figure for each program (VmHWM), because
+  `ru_maxrss` would begin with the peak of the parent process.
 
 `--check` ends with status 1 if the eight tasks decode more than once, are not faster, or the peak
 grows by more than a fifth with the number of videos.
@@ -46,10 +46,10 @@ from lmms_eval_tasks.media import indexed_frames
 from lmms_eval_tasks.utils.media import worker
 
 GROWTH = 1.2
-RATE, STEP = 30, 15  # frames a second of the video, from one sampled frame to the next
+RATE, STEP = 30, 15  # frames a second of the video; frames between two sampled ones
 PICKS, SHOTS = 165, 16  # the paper's averages (Table 1)
-KEYS = 150  # frames from key frame to key frame
-# The child process that decodes, which notes its own peak in KiB after each job.
+KEYS = 150  # frames between two key frames
+# A child process that decodes, and writes its own peak in KiB after each job.
 NOTING_WORKER = """
 import os, pathlib
 from lmms_eval_tasks.utils.media import worker
@@ -67,7 +67,7 @@ SHOWN = [task for task in TASKS.values() if not task.text]
 
 
 def write(path: Path, n_frames: int, size: tuple[int, int], seed: int) -> None:
-    """A texture that moves, another one for each shot."""
+    """Write a video of a moving texture, a different one for each shot."""
     import av
     import numpy as np
 
@@ -92,7 +92,7 @@ def write(path: Path, n_frames: int, size: tuple[int, int], seed: int) -> None:
 
 
 def docs(path: Path, picks: int) -> list[data.Row]:
-    """The docs of the eight tasks on a video, made as the suite makes them."""
+    """Return the docs of the eight tasks on a video, made with the package's code."""
     edges = [place * picks // SHOTS for place in range(SHOTS + 1)]
     told = [f"Event {letter} happens." for letter in "abcd"]
     record = Record(
@@ -118,14 +118,14 @@ def docs(path: Path, picks: int) -> list[data.Row]:
 
 
 def ask(doc: data.Row) -> list[Any]:
-    """The pictures of one request, as the host would hand them over."""
+    """Return the pictures of one request, in lmms-eval's form."""
     (message,) = doc_to_messages(doc)
     return [item["url"] for item in message["content"] if item["type"] == "image"]
 
 
 @contextmanager
 def empty_cache() -> Iterator[None]:
-    """A cache of its own for as long."""
+    """Use an empty cache while the context lasts."""
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.dict(os.environ, {settings.CACHE: folder}),
@@ -134,7 +134,7 @@ def empty_cache() -> Iterator[None]:
 
 
 def decoded(asked: list[data.Row]) -> tuple[int, int]:
-    """Passes through the video for these docs from an empty cache, and pictures handed over."""
+    """Return the passes through the video for these docs from an empty cache, and the pictures."""
     passes: list[object] = []
     work = worker.call
 
@@ -148,20 +148,20 @@ def decoded(asked: list[data.Row]) -> tuple[int, int]:
 
 
 def shared(asked: list[data.Row]) -> None:
-    """All requests, from an empty cache."""
+    """Make all requests from an empty cache."""
     with empty_cache():
         for doc in asked:
             ask(doc)
 
 
 def indices_of(doc: data.Row) -> list[int]:
-    """Frames of the video that a request shows, ascending."""
+    """Return the indices of the video's frames that a request shows, ascending."""
     shown = [number for group in doc["unit_frames"] for number in group]
     return [doc["picks"][number - 1] for number in sorted(shown)] or list(doc["picks"])
 
 
 def by_decord(asked: list[data.Row]) -> None:
-    """Each task opens the video and takes its frames."""
+    """Open the video for each task and take its frames with decord."""
     import decord
 
     for doc in asked:
@@ -171,7 +171,7 @@ def by_decord(asked: list[data.Row]) -> None:
 
 
 def by_seeking(asked: list[data.Row]) -> None:
-    """Each task opens the video and jumps to each of its frames."""
+    """Open the video for each task and seek to each of its frames with PyAV."""
     import av
 
     for doc in asked:
@@ -193,7 +193,9 @@ def _resized(rgb: Any) -> Any:
 
 
 def peak(paths: list[Path], picks: int) -> tuple[float, float]:
-    """MiB at most of a new process that asks all tasks of these videos, and of its children."""
+    """Return the peaks in MiB of a new process with all tasks of these videos, and of its
+    children.
+    """
     given = json.dumps([str(path) for path in paths])
     command = [sys.executable, __file__, "--memory", given, "--picks", str(picks)]
     with empty_cache():
@@ -205,7 +207,7 @@ def peak(paths: list[Path], picks: int) -> tuple[float, float]:
 
 
 def measure_own_peak(paths: list[Path], picks: int) -> None:
-    """In that process: ask, then print the peaks. One request is held at a time, as by the host."""
+    """Make all requests in that process, one at a time as in lmms-eval, then print the peaks."""
     with tempfile.TemporaryDirectory() as folder:
         noted = Path(folder) / "peaks"
         (Path(folder) / "noting_worker.py").write_text(NOTING_WORKER, encoding="utf-8")
@@ -222,14 +224,14 @@ def measure_own_peak(paths: list[Path], picks: int) -> None:
 
 
 def timed(job: Callable[[list[data.Row]], None], asked: list[data.Row]) -> float:
-    """Seconds."""
+    """Return the seconds of a job."""
     start = time.perf_counter()
     job(asked)
     return time.perf_counter() - start
 
 
 def count(asked: list[data.Row]) -> int:
-    """Print how often the video is decoded for all tasks."""
+    """Print the number of decodings for all tasks, and return it."""
     alone = sum(decoded([doc])[0] for doc in asked)
     together, pictures = decoded(asked)
     print(
@@ -240,10 +242,10 @@ def count(asked: list[data.Row]) -> int:
 
 
 def race(asked: list[data.Row], rounds: int) -> float:
-    """Print the times, in turn; the ratio to the faster of the other ways."""
+    """Print the times, in turn; return the ratio to the faster of the other ways."""
     jobs = {"shared": shared, "decord per task": by_decord, "PyAV seek per frame": by_seeking}
     spent = dict.fromkeys(jobs, 0.0)
-    by_decord(asked[-1:])  # imports and the file's pages, for nobody
+    by_decord(asked[-1:])  # not counted: imports, and the file's pages
     for _ in range(rounds):
         for name, job in jobs.items():
             spent[name] += timed(job, asked)
@@ -254,10 +256,10 @@ def race(asked: list[data.Row], rounds: int) -> float:
 
 
 def memory(first: Path, folder: Path, picks: int, videos: int) -> float:
-    """Print the peaks; how much that of several videos is above that of one."""
+    """Print the peaks; return the ratio of several videos' peak to one video's."""
     paths = [first]
     for number in range(1, videos):
-        # Other content, so that each is decoded: what follows the video's end is no part of it.
+        # Bytes behind the video's end change the hash, so that each copy is decoded.
         paths.append(folder / f"video-{number}.mp4")
         shutil.copy(first, paths[-1])
         with paths[-1].open("ab") as file:
@@ -273,7 +275,7 @@ def memory(first: Path, folder: Path, picks: int, videos: int) -> float:
 
 
 def main() -> None:
-    """Make the videos, measure, print."""
+    """Make the videos, measure, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--check", action="store_true", help="end with status 1 beyond a limit")
     parser.add_argument("--quick", action="store_true", help="a smoke test: 33 frames of 320 x 180")

@@ -1,7 +1,8 @@
-"""What our tasks cost the host: 19,200 pairs with its `dummy` model, ours and a task of 20 lines.
+"""The overhead of our tasks in lmms-eval: 19,200 pairs with its `dummy` model.
 
-Both ask the same docs and texts of the same made-up release (100 videos, links to one clip), in
-turn, each in a process of its own. Printed: seconds and bytes of the sample log, and their ratios.
+The plain task has 20 lines. Both have the same docs and texts of one made-up release (100 videos,
+links to one clip). They run in turn, each in its own process. The output has seconds and bytes of
+the sample log, and their ratios.
 
     python benchmarks/host_overhead.py [--rounds 2] [--videos 100]
 """
@@ -53,10 +54,10 @@ def score(doc, results):
 
 
 def release(root: Path, videos: int) -> None:
-    """A release in MAIA's layout, made of the packaged sample's own questions."""
+    """Write a release in MAIA's layout, made of the packaged sample's questions."""
     from lmms_eval_tasks import sample
 
-    made = sample.build(root / "sample") / "maia"
+    made = sample.build_sample(root / "sample") / "maia"
     first, *_ = json.loads((made / "data.json").read_text(encoding="utf-8"))
     folder = root / "data" / "maia"
     (folder / "videos").mkdir(parents=True)
@@ -67,7 +68,7 @@ def release(root: Path, videos: int) -> None:
 
 
 def plain_task(root: Path, environment: dict[str, str]) -> None:
-    """The same docs as a JSON lines file, and the task of 20 lines."""
+    """Write the same docs as a JSON lines file, and the task of 20 lines."""
     folder = root / "plain"
     folder.mkdir()
     code = (
@@ -88,7 +89,7 @@ def plain_task(root: Path, environment: dict[str, str]) -> None:
 
 
 def run(task: str, root: Path, number: int, environment: dict[str, str]) -> tuple[float, int]:
-    """Seconds of one run, and the bytes of its sample log."""
+    """Return the seconds of one run, and the bytes of its sample log."""
     out = root / "out" / f"{task}-{number}"
     command = [
         *(sys.executable, "-m", "lmms_eval", "--model", "dummy", "--tasks", task),

@@ -1,13 +1,13 @@
-"""What panels of judges are worth where the truth is known: made-up judges in made-up worlds.
+"""The value of panels of judges when the truth is known: made-up judges in made-up worlds.
 
     python benchmarks/judge_panels.py [--seeds 20] [--world NAME ...] [--weight 0.5]
 
-For each world (simulation.WORLDS) a table: every judge alone with its kappa computed by hand, every
-panel, and a final judge alone, in the collective and with mixtures; mean and range over the seeds
-of kappa and of its differences to the best single judge and to the mean of the judges. The same
-seeds give the same table. It takes 20 s, and needs no GPU, key or network. It measures and promises
-nothing: which panel wins depends on the world. The best single judge is the best in hindsight,
-chosen on the very items.
+Each world (simulation.WORLDS) has a table with every judge alone and its kappa in closed form,
+every panel, and a final judge alone, in the collective and with mixtures. The figures are mean and
+range over the seeds of kappa, and of its differences to the best single judge and to the mean of
+the judges. The same seeds give the same table. The program takes 20 s, and needs no GPU, key or
+network. Which panel wins depends on the world, so the tables promise nothing. The best single judge
+is the best in hindsight, chosen on the same items.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
 from lmms_eval_tasks.utils.metrics.aggregate import mean as average
 
 SEEDS = 20
-WEIGHT = 0.5  # how far the final judge is swayed: half of the way
+WEIGHT = 0.5  # the final judge moves half of the way to the others
 KINDS = ("judge", "panel", "final")
-# The final judge with: nobody's ratings, everybody's, and the mixture's by several rules.
+# The selections of the mixture that the final judge sees.
 MIXTURES = {
     "mixture": Selection(),
     "mixture, same items": Selection(cross_fit=False),
@@ -43,13 +43,13 @@ MIXTURES = {
 class Row:
     """Kappas of one judge, panel or final judge over the seeds."""
 
-    kind: str  # one of KINDS
+    kind: str  # a value of KINDS
     name: str
-    kappas: tuple[float | None, ...]  # by seed; mean over candidates
-    over_best: tuple[float | None, ...]  # minus the best single judge's of the same seed
-    over_mean: tuple[float | None, ...]  # minus that of the panel `mean`
-    by_hand: float | None = None  # judges: mean over seeds of the kappa in closed form
-    notes: tuple[str, ...] = ()  # what panels said, each once
+    kappas: tuple[float | None, ...]  # by seed, each the mean over candidates
+    over_best: tuple[float | None, ...]  # difference to the best single judge of the same seed
+    over_mean: tuple[float | None, ...]  # difference to the panel `mean`
+    by_hand: float | None = None  # for judges: mean over seeds of the kappa in closed form
+    notes: tuple[str, ...] = ()  # notes of the panels, each once
 
 
 def study(
@@ -59,17 +59,17 @@ def study(
     questions: int = simulation.QUESTIONS,
     names: Iterable[str] = tuple(PANELS),
 ) -> list[Row]:
-    """One world: its judges, then the panels, then the final judge, in a fixed order.
+    """Return the rows of one world: judges, then panels, then the final judge, in a fixed order.
 
     Args:
-        world: see simulation.WORLDS.
-        seeds: one draw each.
-        weight: the final judge's, 0 to 1.
-        questions: by candidate.
-        names: panels; `mean` is always among them.
+        world: a world, such as those in simulation.WORLDS.
+        seeds: seeds of the draws.
+        weight: weight of others' ratings for the final judge, 0 to 1.
+        questions: number of questions for each candidate.
+        names: names of panels; `mean` is always among them.
 
     Raises:
-        ValueError: no seeds.
+        ValueError: there are no seeds.
     """
     if not seeds:
         raise ValueError("a study needs at least one seed")
@@ -97,7 +97,7 @@ def study(
 
 
 def by_hand(world: World, judge: str, drawn: Drawn) -> float | None:
-    """The judge's kappa in closed form, of each candidate's reference as drawn, then their mean."""
+    """Return the judge's kappa in closed form, the mean over the candidates' references."""
     found = []
     for candidate in sorted({item.candidate for item in drawn.reference}):
         own = [r for item, r in drawn.reference.items() if item.candidate == candidate]
@@ -109,7 +109,7 @@ def by_hand(world: World, judge: str, drawn: Drawn) -> float | None:
 def final_ratings(
     drawn: Drawn, shown: Mapping[AnswerKey, Sequence[str]], weight: float
 ) -> dict[AnswerKey, int]:
-    """What the final judge says of each answer, given the names of the judges it is shown there."""
+    """Return the final judge's rating of each answer, given the judges that it sees."""
     return {
         item: simulation.swayed(
             own, [drawn.ratings[judge][item] for judge in shown.get(item, ())], weight
@@ -119,7 +119,7 @@ def final_ratings(
 
 
 def shown_to_final(drawn: Drawn, rule: Selection) -> dict[AnswerKey, tuple[str, ...]]:
-    """The judges that the mixture shows for each answer."""
+    """Return the judges that the mixture selects for each answer."""
     chosen = selection.choices(drawn.ratings, drawn.reference, drawn.strata, rule)
     return {item: choice.judges for item, choice in chosen.items()}
 
@@ -127,7 +127,7 @@ def shown_to_final(drawn: Drawn, rule: Selection) -> dict[AnswerKey, tuple[str, 
 def _one(
     world: World, drawn: Drawn, weight: float, names: Iterable[str]
 ) -> dict[tuple[str, str], tuple[float | None, str]]:
-    """Kappa and note of every row, for one draw."""
+    """Return kappa and note of every row, for one draw."""
 
     def kappa(ratings: Mapping[AnswerKey, int]) -> float | None:
         return judge_kappa(ratings, drawn.reference, drawn.reference)  # there is one dimension
@@ -161,7 +161,7 @@ def _differences(
 
 
 def table(about: str, rows: Sequence[Row]) -> str:
-    """For people: mean and range over seeds of each kappa and of both differences."""
+    """Return the table as text: mean and range over seeds of each kappa and of both differences."""
     width = max(len(row.name) for row in rows)
     columns = [f"{name:24}" for name in ("kappa", "minus best judge", "minus mean panel")]
     lines = [about, " ".join(["", " " * 5, " " * width, *columns]) + "by hand"]
@@ -178,7 +178,7 @@ def _cell(values: Sequence[float | None]) -> str:
     defined = [value for value in values if value is not None]
     if not defined:
         return "undefined"
-    # Rounded first, and 0 added, so that -0.0004 is not -0.000, here and below.
+    # Rounding first and adding 0 avoids -0.000 for -0.0004, here and below.
     mean, low, high = (round(x, 3) + 0 for x in (fmean(defined), min(defined), max(defined)))
     text = f"{mean:6.3f} [{low:6.3f}, {high:6.3f}]"
     missing = len(values) - len(defined)

@@ -1,14 +1,15 @@
-"""How fast the judge layer is and how much memory it holds, against its targets.
+"""The speed and the memory of the judge layer, compared with their targets.
 
     python benchmarks/judge_throughput.py [--quick] [--check]
 
-An endpoint with 200 ms latency runs in a process of its own, on the same cores. In turn, in several
-rounds: the endpoint without any client's work; one bare synchronous openai client under 64 threads,
-which sends the very requests that our layer sends (rendered before its clock starts); our layer
-with its cache at limits 8, 64 and 256. Each measurement starts with a new client and without
-connections, on both sides. Ratios are taken within a round, so that a busy machine slows down both,
-and their median counts. In processes of their own: the host's llm_judge as its tasks use it,
-100,000 verdicts of a provider in process, and the import. The work itself is in judge_work.py.
+An endpoint with 200 ms latency runs in its own process, on the same cores. Three clients take turns
+in several rounds: none, for the endpoint alone; one bare synchronous openai client with 64 threads,
+which sends exactly our layer's requests (rendered before its clock starts); and our layer with its
+cache, at limits 8, 64 and 256. Each measurement starts with a new client and without connections,
+on both sides. Ratios are taken within a round, so that a busy machine slows down both, and their
+median counts. Further measurements have their own processes: lmms-eval's llm_judge in the way of
+its tasks, 100,000 verdicts of a provider in the process, and the import. The measured code is in
+judge_work.py.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ OURS = {limit: f"our layer, limit {limit}" for limit in (8, THREADS, 256)}
 
 
 class Speed(NamedTuple):
-    """One measurement."""
+    """The figures of one measurement."""
 
     rate: float  # replies a second
-    cpu: float  # milliseconds of this process's processor time for each
-    endpoint_cpu: float  # the same of the endpoint's process
-    late: float  # milliseconds that the endpoint was later than LATENCY, mean
+    cpu: float  # milliseconds of this process's processor time for each reply
+    endpoint_cpu: float  # milliseconds of the endpoint's processor time for each reply
+    late: float  # mean delay of the endpoint beyond LATENCY, in milliseconds
 
 
 class Line(NamedTuple):
-    """A line of the table; `met` is None where there is no target."""
+    """A line of the table; `met` is None without a target."""
 
     what: str
     figure: str
@@ -56,7 +57,7 @@ class Line(NamedTuple):
 
 
 def measured(endpoint: Endpoint, number: int, run: Callable[[], object]) -> Speed:
-    """`run`, which must ask the endpoint exactly `number` times."""
+    """Measure `run`, which has to send exactly `number` requests to the endpoint."""
     before, cpu, start = endpoint.told(), time.process_time(), time.perf_counter()
     run()
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -67,11 +68,11 @@ def measured(endpoint: Endpoint, number: int, run: Callable[[], object]) -> Spee
 
 
 def speeds(endpoint: Endpoint, rounds: int, seconds: float, folder: Path) -> dict[str, list[Speed]]:
-    """Speeds by what was measured; every other round in reverse order."""
+    """Return the speeds by measurement; every other round runs in reverse order."""
     fresh = count(1)
 
     def items(number: int) -> range:
-        first = next(fresh) * 1_000_000  # no item comes twice
+        first = next(fresh) * 1_000_000  # no item occurs twice
         return range(first, first + number)
 
     def of_endpoint() -> Speed:
@@ -83,7 +84,7 @@ def speeds(endpoint: Endpoint, rounds: int, seconds: float, folder: Path) -> dic
         return measured(endpoint, len(bodies), partial(judge_work.bare, endpoint, bodies))
 
     def of_layer(limit: int) -> Speed:
-        # At 256 the processor is the limit: not many more than at 64 take as long.
+        # At 256, the processor is the limit, so that few more than at 64 take as long.
         number = int(min(limit, 1.5 * THREADS) * seconds / LATENCY)
         cache = Path(tempfile.mkdtemp(dir=folder))
         run = partial(judge_work.layer, endpoint, limit, items(number), cache)
@@ -96,7 +97,7 @@ def speeds(endpoint: Endpoint, rounds: int, seconds: float, folder: Path) -> dic
         OURS[THREADS]: partial(of_layer, THREADS),
         OURS[256]: partial(of_layer, 256),
     }
-    judge_work.bare(endpoint, judge_work.requests(endpoint, items(8)))  # imports, for neither side
+    judge_work.bare(endpoint, judge_work.requests(endpoint, items(8)))  # not counted: imports
     found: dict[str, list[Speed]] = {name: [] for name in turns}
     for number in range(rounds):
         for name in list(turns)[:: -1 if number % 2 else 1]:
@@ -106,7 +107,7 @@ def speeds(endpoint: Endpoint, rounds: int, seconds: float, folder: Path) -> dic
 
 
 def of_speeds(found: Mapping[str, Sequence[Speed]]) -> list[Line]:
-    """The measurements against the endpoint, and our layer against the bare client."""
+    """Return the lines of the measurements, and of our layer's ratio to the bare client."""
     lines = []
     for name, each in found.items():
         middle = Speed(*map(statistics.median, zip(*each, strict=True)))
@@ -125,7 +126,7 @@ def of_speeds(found: Mapping[str, Sequence[Speed]]) -> list[Line]:
 
 
 def of_host(endpoint: Endpoint, rounds: int, seconds: float, ours: float) -> list[Line]:
-    """The host's judge; `ours` is our layer's rate at 64."""
+    """Return the lines of lmms-eval's judge; `ours` is our layer's rate at 64."""
     number = int(HOST_THREADS * seconds / LATENCY)
     variables = {"OPENAI_API_KEY": "unused", "OPENAI_API_URL": endpoint.url}
     rate = statistics.median(in_a_process("host", rounds, number, **variables))
@@ -137,7 +138,7 @@ def of_host(endpoint: Endpoint, rounds: int, seconds: float, ours: float) -> lis
 
 
 def of_hits(endpoint: Endpoint, rounds: int, folder: Path) -> list[Line]:
-    """Verdicts whose replies are in the cache: wall time over their number."""
+    """Return the lines of verdicts from the cache: wall time for each."""
     items = range(HITS)
     judge_work.layer(endpoint, 256, items, folder)
     before = endpoint.told()
@@ -155,7 +156,7 @@ def of_hits(endpoint: Endpoint, rounds: int, folder: Path) -> list[Line]:
 
 
 def of_memory(number: int) -> Line:
-    """Memory that verdicts hold."""
+    """Return the line of the memory that verdicts take."""
     held = in_a_process("memory", number)
     name, figure = f"{number:,} verdicts held", f"{held['grown']:6.0f} MB (peak {held['peak']:.0f})"
     figure += f"; {held['each']:.2f} ms a verdict"
@@ -165,7 +166,7 @@ def of_memory(number: int) -> Line:
 
 
 def of_import(rounds: int) -> Line:
-    """What the import of judges brings along."""
+    """Return the line of the modules and the time that the import of judges needs."""
     loaded = [in_a_process("imported") for _ in range(rounds)]
     brought = loaded[0]["heavy"]
     figure = f"{statistics.median(each['each'] for each in loaded):6.0f} ms, brings "
@@ -175,12 +176,12 @@ def of_import(rounds: int) -> Line:
 
 
 def say(text: str) -> None:
-    """Progress, on stderr."""
+    """Print a line of progress to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def measure(rounds: int, seconds: float, verdicts: int) -> list[Line]:
-    """Everything, as lines of the table."""
+    """Run all measurements, and return the lines of the table."""
     with slow_endpoint.started() as endpoint, tempfile.TemporaryDirectory() as folder:
         found = speeds(endpoint, rounds, seconds, Path(folder))
         lines = of_speeds(found)
@@ -194,7 +195,7 @@ def measure(rounds: int, seconds: float, verdicts: int) -> list[Line]:
 
 
 def main() -> None:
-    """Measure, print the table; with --check the exit code is 1 if a target is missed."""
+    """Measure and print the table; with --check, the exit code is 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement, about")

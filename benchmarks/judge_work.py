@@ -1,7 +1,7 @@
-"""What benchmarks/judge_throughput.py measures: the bare client, our layer, the host's judge.
+"""The measured parts of benchmarks/judge_throughput.py: bare client, our layer, lmms-eval's judge.
 
 `python benchmarks/judge_work.py PART N...` runs one of PARTS in this process and prints its result
-as JSON; `work` is the processor time of each verdict beside the bare client's.
+as JSON. `work` is the processor time of each verdict, and the bare client's.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request
 
-THREADS = 64  # of the bare client, and of our layer beside it
-HOST_THREADS = 4  # --process_docs_parallel, the host's default
+THREADS = 64  # threads of the bare client, and of our layer compared with it
+HOST_THREADS = 4  # lmms-eval's default of --process_docs_parallel
 MODEL = "gpt-4o"
 HEAVY = ("torch", "openai", "transformers", "numpy", "PIL", "httpx", "httpx2", "lmms_eval")
 
 
 def fields(number: int) -> dict[str, Any]:
-    """A made-up item of MAIA's form, another one for each number."""
+    """Return a made-up item in MAIA's form, a different one for each number."""
     colour = ("rossa", "verde", "grigia", "nera", "bianca")[number % 5]
     seen = f"L'automobile che passa per prima davanti alla casa numero {number} è {colour}"
     return {
@@ -46,7 +46,7 @@ def fields(number: int) -> dict[str, Any]:
 
 
 def under_threads(threads: int, work: Callable[[int], str], items: Iterable[int]) -> float:
-    """Seconds for `work` on all items, each of which must come out as `ok`."""
+    """Return the seconds of `work` on all items, each of which must return `ok`."""
     start = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
         outcomes = Counter(pool.map(work, items))
@@ -58,20 +58,20 @@ def under_threads(threads: int, work: Callable[[int], str], items: Iterable[int]
 
 
 def config(endpoint: Endpoint) -> JudgeConfig:
-    """The judge at the endpoint, as a user names it."""
+    """Return the judge at the endpoint, from the name that a user would give."""
     from lmms_eval_tasks import judges
 
     return judges.resolve(f"{MODEL}@{endpoint.url}", {}, default_model=MODEL)
 
 
 def requests(endpoint: Endpoint, items: Iterable[int]) -> list[dict[str, Any]]:
-    """The JSON that our layer sends for these items."""
+    """Return the JSON bodies that our layer sends for these items."""
     from lmms_eval_tasks.judges.engine import render, schema_of
     from lmms_eval_tasks.judges.providers.exchange import Request
     from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.maia.judge import agreement_criterion
 
-    made, asked = config(endpoint), criterion()
+    made, asked = config(endpoint), agreement_criterion()
     provider, schema = OpenAIProvider(made), schema_of(asked.schema)
     return [
         provider.body(Request(render(asked, fields(n)), made.sampling, asked.name, schema))
@@ -80,7 +80,7 @@ def requests(endpoint: Endpoint, items: Iterable[int]) -> list[dict[str, Any]]:
 
 
 def bare(endpoint: Endpoint, bodies: Sequence[Mapping[str, Any]]) -> None:
-    """One synchronous client, shared by the threads."""
+    """Send all bodies with one synchronous client that the threads share."""
     import openai
 
     def work(number: int) -> str:
@@ -92,37 +92,45 @@ def bare(endpoint: Endpoint, bodies: Sequence[Mapping[str, Any]]) -> None:
 
 
 def layer(endpoint: Endpoint, limit: int, items: Iterable[int], cache: Path) -> float:
-    """Our layer with a limit and as many threads; replies go into the folder `cache`.
+    """Run our layer with a limit and as many threads; replies go into the folder `cache`.
 
-    Returns seconds, those for making the run and its cache left out.
+    Returns:
+        Seconds, without those for making the session and its cache.
     """
     from lmms_eval_tasks.judges.run import JudgeSession
-    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.maia.judge import agreement_criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
     run = JudgeSession(JudgeLimits(concurrency=limit), cache=cache)
-    judge, asked = run.judge(config(endpoint), outermost=True), criterion()
+    judge, asked = run.judge(config(endpoint), outermost=True), agreement_criterion()
     seconds = under_threads(limit, lambda n: judge.verdict(asked, fields(n)).status, items)
     run.close()
     return seconds
 
 
 def judged(endpoint: Endpoint, items: Iterable[int], timeout: float) -> tuple[float, Counter[str]]:
-    """Our layer as users run it: seconds, and verdicts by status; `timeout` for each attempt."""
+    """Run our layer in the way of users; return seconds, and verdicts by status.
+
+    `timeout` is the time of each attempt in seconds.
+    """
     from dataclasses import replace
 
     from lmms_eval_tasks.judges.run import JudgeSession
-    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.maia.judge import agreement_criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
-    run, asked, all_items = JudgeSession(JudgeLimits(), progress=True), criterion(), list(items)
+    run, asked, all_items = (
+        JudgeSession(JudgeLimits(), progress=True),
+        agreement_criterion(),
+        list(items),
+    )
     run.progress.expect(len(all_items))
     judge = run.judge(replace(config(endpoint), timeout=timeout), outermost=True)
     start = time.perf_counter()
     with ThreadPoolExecutor(run.concurrency) as pool:
         found = Counter(pool.map(lambda n: judge.verdict(asked, fields(n)).status, all_items))
     seconds = time.perf_counter() - start
-    print(*run.told(), sep="\n")
+    print(*run.report_lines(), sep="\n")
     run.close()
     return seconds, found
 
@@ -131,7 +139,7 @@ def judged(endpoint: Endpoint, items: Iterable[int], timeout: float) -> tuple[fl
 
 
 def host(rounds: int, number: int) -> list[float]:
-    """Verdicts a second of the host's llm_judge, asked as its tasks ask (k12).
+    """Return the verdicts a second of lmms-eval's llm_judge, used in the way of its tasks (k12).
 
     Its endpoint comes from OPENAI_API_URL.
     """
@@ -155,7 +163,7 @@ def host(rounds: int, number: int) -> list[float]:
 
 
 class InProcess:
-    """A provider that answers at once, each time with another text."""
+    """A provider that replies at once, each time with a different text."""
 
     identity: Mapping[str, Any] = {"provider": "benchmark"}
 
@@ -163,32 +171,33 @@ class InProcess:
         self._numbers = count()
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:  # noqa: ARG002
-        """A reply for one sample."""
+        """Return a reply for one sample."""
         from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 
         text = slow_endpoint.CONTENT.replace(".", f" ({next(self._numbers)}).")
-        name = "-".join(slow_endpoint.MODEL.split("-"))  # a new string, as JSON gives one
+        name = "-".join(slow_endpoint.MODEL.split("-"))  # a new string, like one from JSON
         return [JudgeReply(text, model=name, prompt_tokens=600, completion_tokens=24)]
 
 
 def memory(number: int) -> dict[str, float]:
-    """Growth of this process in MB over `number` verdicts, which are kept as the host keeps items.
+    """Return this process's growth in MB over `number` verdicts, kept as lmms-eval keeps items.
 
-    `grown` at their end and `peak`, over the time before the run was made; `each` is milliseconds.
+    `grown` is the growth at their end and `peak` the largest one, both since before the session was
+    made; `each` is milliseconds for a verdict.
     """
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.engine import LanguageJudge
     from lmms_eval_tasks.judges.run import JudgeSession
-    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.maia.judge import agreement_criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
-    asked = criterion()
+    asked = agreement_criterion()
     kept: list[dict[str, Any]] = []
     before, start = _resident("VmRSS"), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(THREADS) as pool:
         run = JudgeSession(JudgeLimits(concurrency=THREADS), cache=Path(folder))
         judge = LanguageJudge(judges.JudgeConfig("openai", MODEL), InProcess(), run)
-        for first in range(0, number, 1000):  # the pool's queue is not what is measured
+        for first in range(0, number, 1000):  # the pool's queue must not be measured
             chunk = range(first, min(first + 1000, number))
             kept += pool.map(lambda n: judge.verdict(asked, fields(n)).as_dict(), chunk)
         seconds = time.perf_counter() - start
@@ -200,13 +209,13 @@ def memory(number: int) -> dict[str, float]:
 
 
 def _resident(name: str) -> float:
-    """A figure of /proc/self/status in MB."""
+    """Return a figure of /proc/self/status in MB."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 def imported() -> dict[str, Any]:
-    """What `import lmms_eval_tasks.judges` brings along, and its milliseconds."""
+    """Return the heavy modules that `import lmms_eval_tasks.judges` loads, and its milliseconds."""
     start = time.perf_counter()
     import lmms_eval_tasks.judges  # noqa: F401
 
@@ -215,8 +224,9 @@ def imported() -> dict[str, Any]:
 
 
 def work(number: int) -> dict[str, float]:
-    """Milliseconds of this process's processor time for each of `number` verdicts, best of three:
-    of the bare client, of our layer, and of our layer with all replies in its cache.
+    """Return milliseconds of processor time for each of `number` verdicts, best of three.
+
+    They are for the bare client, for our layer, and for our layer with all replies in its cache.
     """
     found: dict[str, list[float]] = {"bare": [], "layer": [], "hits": []}
 
@@ -245,7 +255,7 @@ PARTS: dict[str, Callable[..., Any]] = {
 
 
 def in_a_process(part: str, *numbers: int, **env: str) -> Any:
-    """The result of one of PARTS in a fresh process."""
+    """Return the result of one of PARTS in a fresh process."""
     command = [sys.executable, __file__, part, *map(str, numbers)]
     done = subprocess.run(command, env=os.environ | env, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout.splitlines()[-1])

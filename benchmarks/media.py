@@ -1,15 +1,15 @@
-"""How much reading our clips save: N questions on one video, with the host's own readers.
+"""The reading time that our clips save: N questions on one video, with lmms-eval's own readers.
 
     python benchmarks/media.py --data ../shared/data
 
-In turn: the reader on the source file N times, against making the clip once (empty cache) and, for
-each of N questions, finding it in the cache and reading it. Both are run in alternating chunks, so
-that a busy machine slows down both. Everything is counted on both sides.
+Two ways take turns: the reader on the source file N times; and making the clip once (empty cache),
+then finding it in the cache and reading it for each of N questions. Both run in alternating chunks,
+so that a busy machine slows down both. All work counts on both sides.
 
-The readers are those of the host's models: its two loaders, and Qwen's reader as the chat class
-qwen2_5_vl calls it (decord counts the frames, then Qwen's reader decodes them). The last row adds
-what follows in the same call, resizing to the model's input: it depends on the size of the frames
-only, which our clips keep, so no clip can make it shorter.
+The readers are those of lmms-eval's models: its two loaders, and Qwen's reader in the way of the
+chat class qwen2_5_vl (decord counts the frames, then Qwen's reader decodes them). The last row adds
+the next step of the same call, resizing to the model's input. Its time depends only on the size of
+the frames, which our clips keep, so no clip can make it shorter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.media.clip_specs import ClipFile, MediaSpec, make
+from lmms_eval_tasks.media.clip_specs import ClipFile, MediaSpec, make_clip_file
 
 FRAMES = 32
 PIXELS = {"min_pixels": 256 * 28 * 28, "max_pixels": 1_605_632}  # defaults of qwen2_5_vl
@@ -34,7 +34,7 @@ Reader = Callable[[str], object]
 
 
 def readers() -> dict[str, Reader]:
-    """The host's readers by name; each takes a path and gives 32 decoded frames."""
+    """Return lmms-eval's readers by name; each takes a path and returns 32 decoded frames."""
     import decord
     from lmms_eval.models.model_utils import load_video
     from qwen_vl_utils import process_vision_info, vision_process
@@ -63,7 +63,7 @@ def readers() -> dict[str, Reader]:
 def compare(
     source: Path, reader: Reader, n: int, chunks: int
 ) -> tuple[float, float, float, ClipFile]:
-    """Seconds for N questions on the source, on the clip, the part of making it, and the clip."""
+    """Return seconds on the source and on the clip, those of making the clip, and the clip."""
     recipe = MediaSpec("uniform", FRAMES)
     on_source = on_clip = 0.0
     with (
@@ -71,7 +71,7 @@ def compare(
         patch.dict(os.environ, {settings.CACHE: cache}),
     ):
         start = time.perf_counter()
-        clip = make(source, recipe)
+        clip = make_clip_file(source, recipe)
         making = on_clip = time.perf_counter() - start
         for chunk in range(chunks):
             questions = n * (chunk + 1) // chunks - n * chunk // chunks
@@ -80,14 +80,14 @@ def compare(
                 reader(str(source))
             middle = time.perf_counter()
             for _ in range(questions):
-                reader(make(source, recipe).path)
+                reader(make_clip_file(source, recipe).path)
             on_source += middle - start
             on_clip += time.perf_counter() - middle
     return on_source, on_clip, making, clip
 
 
 def sources(arguments: argparse.Namespace) -> list[Path]:
-    """The videos to measure, or an end with a message."""
+    """Return the videos to measure; exits with a message if there are none."""
     if arguments.video:
         return list(arguments.video)
     folder = (arguments.data or settings.data_root()) / "maia" / "videos"
@@ -116,7 +116,7 @@ def main() -> None:
     print(f"{'video':<12} {'reader':<18} {'source':>9} {'clip':>9} {'(making)':>9} {'ratio':>7}")
     for source in files:
         for name in chosen:
-            known[name](str(source))  # imports and page cache, for neither side
+            known[name](str(source))  # not counted: imports and page cache
             on_source, on_clip, making, clip = compare(source, known[name], n, chunks)
             print(
                 f"{source.name:<12} {name:<18} {on_source:8.2f}s {on_clip:8.2f}s {making:8.2f}s "

@@ -1,9 +1,9 @@
-"""What a server's cache of prefixes finds of VSV's questions, by their order and batch size.
+"""The share of VSV's prompts that a server's prefix cache finds, by their order and batch size.
 
     LMMS_EVAL_TASKS_DATA=ROOT python benchmarks/prefix_cache.py [--video-tokens 4096]
 
-No server runs: the prompts are ours, the cache is simulated as vLLM's is built, least recently used
-blocks of 16 tokens, each known by all that stands before it; text is counted as 4 bytes a token.
+No server runs. The prompts are ours, and the cache is simulated like vLLM's: least recently used
+blocks of 16 tokens, each identified by everything before it. A token of text is counted as 4 bytes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from lmms_eval_tasks import context, registry
 from lmms_eval_tasks.benchmark import Part
 from lmms_eval_tasks.runs import prepare
 
-BLOCK, BYTES = 16, 4  # tokens in a block; bytes in a token
+BLOCK, BYTES = 16, 4  # tokens of a block; bytes of a token
 TASK = "maia_vsv"
-BATCHES = (1, 16, 192)  # the last: all questions on a video
+BATCHES = (1, 16, 192)  # the last one: all questions on a video
 
 
 def blocks(doc_video: str, parts: Sequence[Part], video_tokens: int) -> list[int]:
-    """A prompt's whole blocks, each a hash of everything up to its end."""
+    """Return a prompt's complete blocks, each a hash of everything up to its end."""
     units: list[object] = []
     for part in parts:
         if part.kind == "text":
@@ -42,13 +42,13 @@ def blocks(doc_video: str, parts: Sequence[Part], video_tokens: int) -> list[int
 
 
 def share_found(prompts: Sequence[Sequence[int]], capacity: int, batch: int = 1) -> float:
-    """Share (0..1) of blocks in a prefix that is still in a cache of `capacity` blocks.
+    """Return the share (0..1) of blocks in a prefix that is still in a cache of `capacity` blocks.
 
     Args:
-        prompts: each one's blocks, in the order in which they are sent.
-        capacity: of the cache; what was least recently used goes first.
-        batch: prompts sent together. Each is looked up before a block of any is kept, which is the
-            worst case: a server that computes them one after another finds more.
+        prompts: each prompt's blocks, in the order in which they are sent.
+        capacity: blocks of the cache; the least recently used one is dropped first.
+        batch: prompts sent together. Each is looked up before a block of any is stored, which is
+            the worst case: a server that computes them one after another finds more.
     """
     cache: OrderedDict[int, None] = OrderedDict()
     hits = 0
@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--video-tokens", type=int, default=4096, help="of one video")
     told = parser.parse_args()
-    docs = prepare.docs(registry.load("maia"), TASK)
+    docs = prepare.usable_docs(registry.load_benchmark("maia"), TASK)
     prompt = registry.of(TASK).tasks[TASK].prompt
     ours = [blocks(doc["video_path"], prompt(doc), told.video_tokens) for doc in docs]
     videos = [doc["video_path"] for doc in docs]

@@ -1,12 +1,12 @@
-"""What the page of two runs of all of MAIA costs: seconds, megabytes, memory.
+"""The cost of a page of two runs of all of MAIA: seconds, megabytes, memory.
 
     python benchmarks/report_page.py [--videos ../shared/data/maia/videos] [--keep FOLDER]
 
-100 videos, 2,400 questions, 19,200 pairs: the packaged sample's two videos 50 times under other
-names (of --videos, if told) and with other letters in all words, or texts would compress as no
-release does; answered twice at random, scored as a run's replies are. The page is made twice, in
-processes of their own: first with no clip in the cache, as on another machine. Then it is opened in
-Chromium, if that is here.
+The data are 100 videos, 2,400 questions and 19,200 pairs: the packaged sample's two videos (or
+those of --videos) 50 times with different names. The letters of all words are shuffled, because
+repeated texts would compress better than any release. Two models answer at random, and the replies
+are scored as in a run. The page is made twice, in separate processes, the first time without clips
+in the cache, as on another machine. Then it is opened in Chromium, if that is installed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RUNS = {"model-a": 0.8, "model-b": 0.75}  # share of right answers
 
 
 def with_other_letters(value: Any, draw: random.Random) -> Any:
-    """The same with the letters of each word shuffled."""
+    """Return the same value with the letters of each word shuffled."""
     if isinstance(value, dict):
         return {key: with_other_letters(one, draw) for key, one in value.items()}
     if isinstance(value, list):
@@ -43,8 +43,8 @@ def with_other_letters(value: Any, draw: random.Random) -> Any:
 
 
 def write_data(root: Path, videos: list[Path]) -> None:
-    """A release of 100 videos, whose files differ in their last bytes alone."""
-    own = sample.build(settings.data_root()) / "maia"
+    """Write a release of 100 videos, whose files differ only in their last bytes."""
+    own = sample.build_sample(settings.data_root()) / "maia"
     entries = json.loads((own / "data.json").read_text(encoding="utf-8"))
     folder = root / "maia" / "videos"
     folder.mkdir(parents=True)
@@ -57,15 +57,15 @@ def write_data(root: Path, videos: list[Path]) -> None:
             texts = {key: text for key, text in one.items() if key != "category"}
             one.update(with_other_letters(texts, draw))
         source = (videos or sorted((own / "videos").iterdir()))[number % len(videos or entries)]
-        free = b"\0\0\0\x08free" * number  # boxes that readers pass over
+        free = b"\0\0\0\x08free" * number  # boxes that readers skip
         (folder / f"{name}.mp4").write_bytes(source.read_bytes() + free)
     text = json.dumps(made, ensure_ascii=False)
     (root / "maia" / "data.json").write_text(text, encoding="utf-8")
 
 
 def write_runs(out: Path) -> None:
-    """Saved runs in the host's form, without the host."""
-    benchmark = registry.load("maia")
+    """Write saved runs in lmms-eval's form, without lmms-eval."""
+    benchmark = registry.load_benchmark("maia")
     found = benchmark.load(TASKS, only=())
     for model, right in RUNS.items():
         draw = random.Random(model)
@@ -95,13 +95,13 @@ def write_runs(out: Path) -> None:
 
 
 def make(out: Path) -> None:
-    """The page, and what it took."""
+    """Write the page, and print its time and size."""
     from lmms_eval_tasks.report import compared_runs, run_page
 
     started = time.perf_counter()
     page = out / "report.html"
     page.write_text(
-        run_page.html(compared_runs.read([out / name for name in RUNS])), encoding="utf-8"
+        run_page.html(compared_runs.read_sides([out / name for name in RUNS])), encoding="utf-8"
     )
     seconds = time.perf_counter() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
@@ -109,8 +109,8 @@ def make(out: Path) -> None:
     print(f"{seconds:.1f} s, {size:.1f} MB, at most {memory:,.0f} MB of memory: {page}", flush=True)
 
 
-# What a reader waits for, in the page: milliseconds from what was done to the frame that shows it.
-# A filter waits 120 ms for the next letter of a search.
+# A reader's waiting time in the page: milliseconds from an action to the frame that shows its
+# result. A filter waits 120 ms for the next letter of a search.
 _USE = """async () => {
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const since = async (act, done) => {
@@ -151,7 +151,7 @@ _USE = """async () => {
 
 
 def look(page: Path) -> None:
-    """How long a reader waits for the table, for filters, for an item; how it scrolls."""
+    """Print a reader's waiting times: for the table, filters, an item, and scrolling."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("no Chromium on this machine: not opened")
@@ -172,7 +172,7 @@ def look(page: Path) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Write data, runs and page, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--videos", type=Path, help="folder of videos, instead of the sample's")
     parser.add_argument("--keep", type=Path, help="folder for runs and page")

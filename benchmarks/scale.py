@@ -1,16 +1,17 @@
-"""What large runs cost: time and memory by the number of items and of processes, and files.
+"""The costs of large runs: time and memory by number of items and of processes, and files.
 
     python benchmarks/scale.py items [--benchmark NAME] [--data ROOT] [--times 1,10,100]
     python benchmarks/scale.py host [--times 1,10] [--processes 1,2,4]
     python benchmarks/scale.py judge [--times 1,10] [--flight 1,8,32]
     python benchmarks/scale.py files
 
-`items`: a release (the packaged sample's, or ROOT's) whose entries are repeated under other names,
-with no video files; each phase is a process of its own: its seconds of processor time, and its peak
-memory. Replies and verdicts are the stand-ins of the estimate. `host`: whole runs of such a release
-through the host, text alone, with a made-up model and no judge. `judge`: saved replies are judged
-later, by an endpoint of another process that takes 200 ms. `files`: what a run opens, renames and
-locks in its cache and data, by Python's audit events in all of its processes.
+`items`: a release (the packaged sample's, or ROOT's) whose entries are repeated with different
+names, without video files. Each phase has its own process; the figures are its processor time in
+seconds and its peak memory. Replies and verdicts are the examples of the estimate. `host`: complete
+runs of such a release through lmms-eval, text alone, with a made-up model and no judge. `judge`:
+saved replies are judged later, by an endpoint in another process that takes 200 ms. `files`: the
+files that a run opens, renames and locks in its cache and data, from Python's audit events in all
+of its processes.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ BIN = Path(sys.executable).parent
 
 
 class Data(NamedTuple):
-    """A data file of a benchmark, and how its entries are repeated."""
+    """A data file of a benchmark, and the way in which its entries are repeated."""
 
     file: str
-    names: tuple[str, ...]  # fields that tell entries apart; none where they are a mapping's keys
-    times: int  # for some 100 docs of the packaged sample
+    names: tuple[str, ...]  # fields that identify entries; empty if these are a mapping's keys
+    times: int  # factor for about 100 docs of the packaged sample
     tasks: tuple[str, ...]
 
 
@@ -62,7 +63,7 @@ DATA = {
 
 
 def repeated(content: Any, names: Sequence[str], times: int) -> Any:
-    """The entries of a data file, so many times, each time under other names."""
+    """Return the entries of a data file, repeated so many times with different names."""
     if not names:
         return {f"{name}{n:06}": one for n in range(times) for name, one in content.items()}
     if isinstance(content, dict):
@@ -75,7 +76,7 @@ def repeated(content: Any, names: Sequence[str], times: int) -> Any:
 
 
 def write_release(benchmark: str, source: Path, root: Path, times: int) -> None:
-    """A data root with a benchmark's data file and no video."""
+    """Write a data root with a benchmark's data file and no video."""
     data = DATA[benchmark]
     content = json.loads((source / benchmark / data.file).read_text(encoding="utf-8"))
     target = root / benchmark / data.file
@@ -84,30 +85,30 @@ def write_release(benchmark: str, source: Path, root: Path, times: int) -> None:
 
 
 def look(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
-    """As before a run, but without the videos."""
+    """Load the data as before a run, but without the videos."""
     return benchmark.load(names, only=())
 
 
 class Work:
-    """The phases of a run without the host; each after those before it."""
+    """The phases of a run without lmms-eval; each needs the phases before it."""
 
     def __init__(self, name: str, out: Path) -> None:
-        self.benchmark, self.tasks, self.out = registry.load(name), DATA[name].tasks, out
+        self.benchmark, self.tasks, self.out = registry.load_benchmark(name), DATA[name].tasks, out
         self.docs: dict[str, list[Any]] = {}
 
     def read(self) -> int:
-        """From the data file to docs; their number."""
-        self.docs = {name: prepare.docs(self.benchmark, name) for name in self.tasks}
+        """Make docs from the data file; return their number."""
+        self.docs = {name: prepare.usable_docs(self.benchmark, name) for name in self.tasks}
         return sum(map(len, self.docs.values()))
 
     def prompts(self) -> None:
-        """The text of every prompt."""
+        """Make the text of every prompt."""
         for name, own in self.docs.items():
             for doc in own:
                 messages.text_of(self.benchmark.tasks[name].prompt(doc))
 
     def score(self) -> None:
-        """What the host keeps of every reply, and the sample files."""
+        """Score every reply in lmms-eval's form, and write the sample files."""
         kept = {
             name: [self._scored(name, *one) for one in enumerate(self.docs[name])]
             for name in self.tasks
@@ -123,17 +124,17 @@ class Work:
         task = self.benchmark.tasks[name]
         reply = task.example_reply(doc, number) or str(doc.get("answer", "1"))
         item = scoring.scored(task, task.log_fields(doc), reply, estimate._stand_ins([]))
-        return scoring.spread(task, self.benchmark.joint_metrics, item)
+        return scoring.to_host_rows(task, self.benchmark.joint_metrics, item)
 
     def _file(self, task: str) -> Path:
         return self.out / f"20260101_000000_samples_{task}.jsonl"
 
     def numbers(self) -> None:
-        """From the items to every number with its interval, and the results file."""
+        """Compute every number with its interval from the items, and write the results file."""
         row: dict[str, Any] = {}
         for name in self.tasks:
-            items = saved_runs.saved_items(saved_runs.read(self._file(name)))
-            row[name] = {"failed,none": scoring.Carried(0, items)}
+            items = saved_runs.saved_items(saved_runs.read_saved_run(self._file(name)))
+            row[name] = {"failed,none": scoring.ItemsCarrier(0, items)}
         results = {"config": {"model": "m", "model_args": ""}, "model_name": "m", "results": row}
         finish.annotate(results, self.tasks)
         file = self.out / "20260101_000000_results.json"
@@ -149,9 +150,9 @@ PHASES: dict[str, tuple[Callable[[Work], int | None], ...]] = {
 
 
 def phase(name: str, benchmark: str, out: Path) -> None:
-    """One phase, in a process of its own: prints what its last step took, and gave."""
+    """Run one phase in its own process; print the time and the result of its last step."""
     work, found = Work(benchmark, out), None
-    with patch.object(prepare, "load", look):
+    with patch.object(prepare, "load_data", look):
         for step in PHASES[name]:
             started = time.process_time()
             found = step(work)
@@ -159,16 +160,16 @@ def phase(name: str, benchmark: str, out: Path) -> None:
 
 
 class Ran(NamedTuple):
-    """A process with its children: what it printed, and what it took."""
+    """The output and the costs of a process with its children."""
 
     text: str
-    seconds: float  # of processor time
-    memory: float  # MB, the peak of the largest of them
-    wall: float  # seconds
+    seconds: float  # seconds of processor time
+    memory: float  # peak of the largest process, in MB
+    wall: float  # wall time in seconds
 
 
 def ran(env: Mapping[str, str], *command: object) -> Ran:
-    """Run a command; a peak counts what this process held when it began, which so is small."""
+    """Run a command; its peak includes this process's memory at its start, which is small."""
     with tempfile.TemporaryFile("w+") as said:
         started = time.perf_counter()
         process = subprocess.Popen(list(map(str, command)), env=env, stdout=said, stderr=said)
@@ -177,7 +178,7 @@ def ran(env: Mapping[str, str], *command: object) -> Ran:
         process.returncode = os.waitstatus_to_exitcode(status)
         said.seek(0)
         text = said.read()
-    if process.returncode not in (0, 3):  # 3: made-up replies may be invalid
+    if process.returncode not in (0, 3):  # 3, since made-up replies may be invalid
         sys.exit(text)
     return Ran(text, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, wall)
 
@@ -187,7 +188,7 @@ TOOL = BIN / "lmms-eval-tasks"
 
 
 def released(benchmark: str, times: int, root: Path, source: Path | None = None) -> dict[str, str]:
-    """A release in a folder, and the environment of what runs on it."""
+    """Write a release in a folder; return the environment for commands that use it."""
     ran({**os.environ}, *HERE, "release", benchmark, times, root, *([source] if source else []))
     given = {settings.DATA: root / "data", settings.CACHE: root / "cache", settings.JUDGE: "none"}
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": root / "huggingface", "OMP_NUM_THREADS": "1"}
@@ -195,8 +196,8 @@ def released(benchmark: str, times: int, root: Path, source: Path | None = None)
 
 
 def release(benchmark: str, times: int, root: Path, source: Path | None) -> None:
-    """Write it; in a process of its own, which may grow."""
-    source = source or sample.build(root / "sample")
+    """Write the release, in its own process, which may grow."""
+    source = source or sample.build_sample(root / "sample")
     write_release(benchmark, source, root / "data", times * DATA[benchmark].times)
 
 
@@ -221,7 +222,8 @@ def _items(benchmark: str, times: int, source: Path | None, root: Path) -> None:
     }
     docs = 0
     for name, command in commands.items():
-        # A report finds no data, and so makes no pictures of clips: they are of videos, not items.
+        # A report finds no data, so it makes no pictures of clips, which depend on videos, not
+        # items.
         if name not in PHASES:
             env[settings.DATA] = str(root / "none")
         text, seconds, memory, _ = ran(env, *command)
@@ -235,11 +237,11 @@ def _items(benchmark: str, times: int, source: Path | None, root: Path) -> None:
     print(f"{benchmark:13} samples {log / 1e6:.1f} MB, page {size / 1e6:.1f} MB", flush=True)
 
 
-# --- the host, and a judge afterwards -----------------------------------------------------------
+# --- lmms-eval, and a judge afterwards ----------------------------------------------------------
 
 
 def through_host(told: argparse.Namespace) -> None:
-    """Print a line for each number of items and of processes, the latter in turn."""
+    """Print a line for each number of items and of processes; the latter take turns."""
     print("  x     docs  processes  seconds  of processor     MB")
     task = "movierecapsqa_segment_dialogue"
     for times in told.times:
@@ -292,7 +294,7 @@ def judged_later(told: argparse.Namespace) -> None:
 
 # --- files ----------------------------------------------------------------------------------------
 
-# Stands in every process of a run: counts what it does with files below the roots.
+# Runs in every process of a run, and counts its file operations below the roots.
 AUDIT = """
 import atexit, collections, json, os, sys, uuid
 roots, to = os.environ["SCALE_ROOTS"].split(":"), os.environ["SCALE_TO"]
@@ -322,10 +324,10 @@ def _tell():
 
 
 def files(_: argparse.Namespace) -> None:
-    """Print what two runs of the sample do with files, the second of which finds clips."""
+    """Print the file operations of two runs of the sample; the second run finds clips."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        sample.build(root / "data")
+        sample.build_sample(root / "data")
         (root / "hook").mkdir()
         (root / "hook" / "sitecustomize.py").write_text(AUDIT, encoding="utf-8")
         for number in ("first", "second"):
@@ -352,7 +354,7 @@ def files(_: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run one of them."""
+    """Run one of the commands."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parts = parser.add_subparsers(required=True)
 

@@ -1,13 +1,13 @@
-"""Cutting from a long file costs what cutting from a short one costs; modes share one decoding.
+"""Cutting from a long file costs as much as from a short one, and modes share one decoding.
 
     python benchmarks/segments.py
 
-Two files of one kind are made (H.264 and AAC at 1.5 Mbit/s and more together, as 360p on the web, a
-key frame every 10 s, as sound a tone for every second): 2 and 60 minutes. Windows of 60 s are then
-cut from each in turn, from an empty cache and with the file's hash not yet known, so that a busy
-machine slows down both. Both files are in the system's cache of the disk. Each frame carries its
-number: every cut is decoded, and has exactly the window's frames and the right tones. Then the five
-modes of one item ask for the same window: one decoding, the others find it in the cache.
+Two files of one kind are made (H.264 and AAC at 1.5 Mbit/s and more together, like 360p on the web,
+with a key frame every 10 s and a tone for every second): 2 and 60 minutes. Windows of 60 s are then
+cut from each in turn, from an empty cache and without the file's hash, so that a busy machine slows
+down both. Both files are in the system's disk cache. Each frame carries its number: every cut is
+decoded, and has exactly the window's frames and the right tones. Then the five modes of one item
+need the same window: the first decodes it, the others find it in the cache.
 
 Ends with status 1 if the ratio is above 1.5, a file is below 1.5 Mbit/s, a cut is wrong or a mode
 decodes again.
@@ -33,22 +33,25 @@ from lmms_eval_tasks.media import cache as media_cache
 from lmms_eval_tasks.media.segments import CutSegment, segment
 from lmms_eval_tasks.utils.media import worker
 
-RATE, KEYS = 25, 10  # frames a second; seconds from key frame to key frame
+RATE, KEYS = 25, 10  # frames a second; seconds between two key frames
 SOUND_RATE = 48_000
 BITS, STRIPE = 20, 16  # a frame's number, in stripes 16 pixels wide over the top rows
 SIZE = (426, 240)
 LIMIT = 1.5
-BIT_RATE = 1_500_000  # bits a second that each file has at least
-GRAIN = 7  # levels of noise in each frame, without which so plain a picture takes far fewer bits
+BIT_RATE = 1_500_000  # fewest bits a second of each file
+GRAIN = 7  # levels of noise in each frame; a plain picture would take far fewer bits
 
 
 def tone(second: int) -> int:
-    """Hz; neighbours differ by 130 or more, and the same tone comes back after 23 s."""
+    """Return the tone of a second in Hz.
+
+    Neighbours differ by 130 Hz or more, and a tone returns after 23 s.
+    """
     return 400 + 130 * (second * 7 % 23)
 
 
 def write(path: Path, minutes: float) -> None:
-    """A moving texture with grain and its frame numbers, and a tone for every second."""
+    """Write a moving texture with grain and frame numbers, and a tone for every second."""
     import av
     import numpy as np
 
@@ -82,10 +85,10 @@ def write(path: Path, minutes: float) -> None:
 
 
 def check(cut: CutSegment, start: float, length: float) -> None:
-    """Every frame and every 20 ms of sound is the window's.
+    """Check that every frame and every 20 ms of sound belongs to the window.
 
     Raises:
-        SystemExit: one is not.
+        SystemExit: a frame or a sound does not.
     """
     import wave
 
@@ -118,7 +121,7 @@ def _number(planes: Any) -> int:
 
 
 def timed(source: Path, start: float, length: float) -> tuple[float, float]:
-    """Seconds for a cut into an empty cache, and of processor time; the source's hash included."""
+    """Return wall and processor seconds of a cut into an empty cache, with the source's hash."""
     with (
         tempfile.TemporaryDirectory() as cache,
         patch.dict(os.environ, {settings.CACHE: cache}),
@@ -132,15 +135,15 @@ def timed(source: Path, start: float, length: float) -> tuple[float, float]:
 
 
 def _processor() -> float:
-    """Processor time of this process and of the workers that have ended."""
+    """Return the processor time of this process and of its finished workers."""
     return sum(os.times()[:4])
 
 
 def modes(source: Path, start: float, length: float) -> bool:
-    """One item in MAVERIX's five modes, as a chat and as a simple model of the host is given it.
+    """Run one item in MAVERIX's five modes, as a chat model and as a simple model of lmms-eval.
 
-    What a process keeps in memory is forgotten before each mode: another one may run it. Prints
-    what they cost; False if one decoded again, or they hand over other files than the cut's.
+    The caches in memory are cleared before each mode, which may run in another process. Prints the
+    costs. Returns False if a mode decoded again, or if modes have other files than the cut's.
     """
     from lmms_eval_tasks.maverix import tasks
     from lmms_eval_tasks.maverix.labels import LETTERS, MODES
@@ -175,7 +178,7 @@ def modes(source: Path, start: float, length: float) -> bool:
             handed[mode] = [part["url"] for part in content if part["type"] != "text"], visuals
         made = tasks.media_of(doc)
         check(made, start, length)
-    tasks.cut.cache_clear()  # its files are gone
+    tasks.cut.cache_clear()  # the cached files were deleted
     muted, both, sound = made.video, made.video_with_sound, made.sound
     expected = {
         "a": ([sound], [sound]),
@@ -194,7 +197,7 @@ def modes(source: Path, start: float, length: float) -> bool:
 
 
 def main() -> None:
-    """Make the files, measure in turn, print the ratio."""
+    """Make the files, measure in turn, and print the ratio."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=5, help="cuts from each file")
     parser.add_argument("--keep", type=Path, help="folder to keep the two files in (800 MB)")
@@ -214,7 +217,7 @@ def main() -> None:
         spent: dict[int, list[tuple[float, float]]] = {short: [], long: []}
         for number in range(rounds):
             for minutes, file in files.items():
-                # Windows all over the file; those of a pair are equally far from a key frame.
+                # Windows from all over the file; those of a pair are equally far from a key frame.
                 last_key = int((minutes * 60 - length) // KEYS) - 1
                 key = last_key * number // max(1, rounds - 1)
                 within = round(KEYS * (number + 0.5) / rounds + 0.03, 2)

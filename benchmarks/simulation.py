@@ -1,8 +1,8 @@
-"""Made-up judges of known quality: what panels make of them can be checked against the truth.
+"""Made-up judges of known quality, so that the results of panels can be compared with the truth.
 
-A judge is a channel: for each rating of the reference, the probabilities of the ratings it gives.
-So its kappa is known in closed form. A world is a set of judges; in some worlds judges do not see
-the answer but an opinion that several of them share, which is what latent-class models cannot see.
+A judge is a channel: for each rating of the reference, the probabilities of the judge's ratings. So
+its kappa is known in closed form. A world is a set of judges. In some worlds, judges do not see the
+answer but an opinion that several of them share, which latent-class models cannot detect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lmms_eval_tasks.cvrr_es.study.selection import Stratum
 
 Channel = tuple[tuple[float, ...], ...]  # [rating before - 1][rating after - 1] -> probability
 
-QUESTIONS, PER_VIDEO, FOLDS = 80, 4, 5  # times five candidates: 400 answers on 20 videos
+QUESTIONS, PER_VIDEO, FOLDS = 80, 4, 5  # with five candidates: 400 answers on 20 videos
 DIMENSION = "simulated"
 # Shares of the reference ratings 1 to 5. Agent-Debate's means in Table 4 are 1.1 to 2.2 for four
 # candidates, and about 2.7 for GPT-4o mini; these have 1.79 and 2.80.
@@ -28,17 +28,20 @@ CANDIDATES = {"weak 1": WEAK, "weak 2": WEAK, "weak 3": WEAK, "weak 4": WEAK, "s
 
 
 def mapped(to: Mapping[int, int]) -> Channel:
-    """Each rating becomes one other."""
+    """Return the channel that turns each rating into another one."""
     return tuple(tuple(float(to[before] == after) for after in SCALE) for before in SCALE)
 
 
 def shifted(steps: int) -> Channel:
-    """So many steps up, or down if negative, as far as the scale goes."""
+    """Return the channel that moves ratings so many steps up (or down), within the scale."""
     return mapped({rating: min(max(rating + steps, SCALE[0]), SCALE[-1]) for rating in SCALE})
 
 
 def noisy(share: float) -> Channel:
-    """One step off in this share of the answers, half of them up; at the ends what is off stays."""
+    """Return the channel that moves this share of answers by one step, half of them up.
+
+    At the ends of the scale, the other half stays.
+    """
     up, down = shifted(1), shifted(-1)
     return tuple(
         tuple((1 - share) * (i == j) + share / 2 * (up[i][j] + down[i][j]) for j in range(5))
@@ -47,7 +50,7 @@ def noisy(share: float) -> Channel:
 
 
 def after(first: Channel, second: Channel) -> Channel:
-    """The second channel on what the first one gives."""
+    """Return the channel that applies the second channel to the first one's ratings."""
     return tuple(
         tuple(sum(first[i][k] * second[k][j] for k in range(5)) for j in range(5)) for i in range(5)
     )
@@ -62,7 +65,7 @@ ADVERSARIAL = mapped({rating: 6 - rating for rating in SCALE})
 
 @dataclass(frozen=True)
 class Judge:
-    """One judge. `sees` names an opinion of its world; "" is the answer itself."""
+    """One judge. `sees` names an opinion of its world; "" means the answer itself."""
 
     channel: Channel
     sees: str = ""
@@ -72,7 +75,7 @@ class Judge:
 class World:
     """Judges that rate the same answers, and the final judge's own channel.
 
-    opinions: what judges may see instead of the answer; each is drawn once per answer.
+    opinions: what judges may see instead of the answer; each is drawn once for each answer.
     """
 
     about: str
@@ -81,7 +84,7 @@ class World:
     final: Channel = GOOD
 
     def channel(self, judge: str) -> Channel:
-        """From the reference to this judge's rating."""
+        """Return the channel from the reference to this judge's rating."""
         own = self.judges[judge]
         return after(self.opinions[own.sees], own.channel) if own.sees else own.channel
 
@@ -157,19 +160,19 @@ WORLDS = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """One draw of a world: plain mappings, as the panels and the mixture take them."""
+    """One draw of a world, as plain mappings for the panels and the mixture."""
 
     ratings: dict[str, dict[AnswerKey, int]]
     reference: dict[AnswerKey, int]
-    final: dict[AnswerKey, int]  # the final judge's own rating, before it sees others'
+    final: dict[AnswerKey, int]  # the final judge's own rating, without those of others
     strata: dict[AnswerKey, Stratum]
 
 
 def draw(world: World, seed: int, questions: int = QUESTIONS) -> Drawn:
-    """Ratings of `questions` answers of each candidate; the same seed gives the same draw.
+    """Return ratings of `questions` answers of each candidate; the same seed gives the same draw.
 
-    The reference and every judge have a stream of their own: a seed's reference is the same in all
-    worlds, and one more judge changes nothing for the others.
+    The reference and every judge have their own random streams. So a seed's reference is the same
+    in all worlds, and a further judge changes nothing for the others.
     """
     reference: dict[AnswerKey, int] = {}
     strata: dict[AnswerKey, Stratum] = {}
@@ -197,15 +200,16 @@ def draw(world: World, seed: int, questions: int = QUESTIONS) -> Drawn:
 
 
 def expected_kappa(shares: Sequence[float], channel: Channel) -> float | None:
-    """Quadratic kappa of a channel with what it is given, in closed form.
+    """Return the quadratic kappa between a channel's input and output, in closed form.
 
-    With p the shares of the reference, C the channel and q = pC what it gives: 1 - D/E, where D is
-    the sum of p_r C_rx (r - x)^2 and E the sum of p_r q_x (r - x)^2. None if both are constant.
+    With p the shares of the reference, C the channel and q = pC its output: 1 - D/E, where D is the
+    sum of p_r C_rx (r - x)^2 and E the sum of p_r q_x (r - x)^2. None if both are constant.
 
     Args:
-        shares: of the reference ratings 1 to 5, with the sum 1. The shares in the items themselves
-            give exactly the kappa of a judge without chance (lenient, constant, adversarial).
-        channel: from the reference to the judge's ratings.
+        shares: shares of the reference ratings 1 to 5, with the sum 1. With the shares in the items
+            themselves, the result is exactly the kappa of a judge without chance (lenient,
+            constant, adversarial).
+        channel: the channel from the reference to the judge's ratings.
     """
     given = [sum(shares[i] * channel[i][j] for i in range(5)) for j in range(5)]
     cells = [(i, j, (i - j) ** 2) for i in range(5) for j in range(5)]
@@ -215,12 +219,12 @@ def expected_kappa(shares: Sequence[float], channel: Channel) -> float | None:
 
 
 def swayed(own: int, shown: Sequence[int], weight: float) -> int:
-    """What the final judge says: its own rating moved towards the mean of those it is shown.
+    """Return the final judge's rating: its own, moved towards the mean of the ratings that it sees.
 
     Args:
         own: its rating without the others.
-        shown: the other judges'; with none it keeps its own.
-        weight: 0 (never moved) to 1 (says their mean).
+        shown: the other judges' ratings; without any, its own stays.
+        weight: 0 (never moved) to 1 (their mean).
     """
     if not shown:
         return own
@@ -228,16 +232,16 @@ def swayed(own: int, shown: Sequence[int], weight: float) -> int:
 
 
 def _stream(seed: int, name: str) -> Random:
-    # A text as seed is hashed whole by Python itself, the same everywhere.
+    # Python hashes a text as seed completely, in the same way everywhere.
     return Random(f"{seed} {name}")
 
 
 def _pick(shares: Sequence[float], stream: Random) -> int:
-    # Only random() is promised to give the same stream in every Python version.
+    # Only random() is guaranteed to give the same stream in every Python version.
     left = stream.random()
     for rating, share in zip(SCALE, shares, strict=True):
         left -= share
         if left < 0:
             return rating
-    # Rounding of the shares' sum: the last rating that can be.
+    # The sum of the shares may be rounded: the last possible rating.
     return max(rating for rating, share in zip(SCALE, shares, strict=True) if share)

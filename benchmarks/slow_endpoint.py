@@ -1,13 +1,13 @@
-"""An OpenAI-compatible endpoint of fixed latency that takes almost no time of its own.
+"""An OpenAI-compatible endpoint of fixed latency that takes almost no processor time itself.
 
     with slow_endpoint.started() as endpoint: endpoint.url
     python benchmarks/slow_endpoint.py                (prints its port and serves until it is ended)
     python benchmarks/slow_endpoint.py --slots 1 --measure 120     (our layer against one slot)
 
-One asyncio protocol and one ready-made reply: it does not read the requests' JSON. It counts what
-it cost (processor time) and by how much its replies were late, so that a benchmark can show that
-the endpoint was not what it measured. With `--slots` it works on so many requests at a time, as
-llama.cpp, Ollama and `transformers serve` do, and counts the replies that nobody waited for.
+It is one asyncio protocol with one ready-made reply, and does not parse the requests' JSON. It
+counts its processor time and the delay of its replies, so that a benchmark can show that it did not
+measure the endpoint. With `--slots`, it works on so many requests at a time, as llama.cpp, Ollama
+and `transformers serve` do, and counts the replies whose clients no longer waited.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ CONTENT = '{"reason": "It names the same colour as the second reference.", "corr
 
 
 class Told(NamedTuple):
-    """What the endpoint did so far."""
+    """The endpoint's counts so far."""
 
     requests: int
-    late: float  # seconds, sum over the replies
+    late: float  # sum of the replies' delays in seconds
     cpu: float  # seconds of processor time
-    thrown_away: int = 0  # requests of clients that went away before the reply
+    thrown_away: int = 0  # requests whose clients disconnected before the reply
 
     def since(self, before: Told) -> Told:
-        """What came after `before`."""
+        """Return the counts since `before`."""
         return Told(*(now - then for now, then in zip(self, before, strict=True)))
 
 
 class Endpoint(NamedTuple):
-    """The endpoint's process as its clients see it."""
+    """The endpoint's process, for its clients."""
 
     port: int
 
     @property
     def url(self) -> str:
-        """Base URL for an OpenAI client."""
+        """The base URL for an OpenAI client."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def told(self) -> Told:
-        """Its counts."""
+        """Return the endpoint's counts."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         connection.request("GET", "/")
         told = Told(*json.loads(connection.getresponse().read()))
@@ -63,7 +63,7 @@ class Endpoint(NamedTuple):
 
 @contextmanager
 def started(*options: object) -> Iterator[Endpoint]:
-    """An endpoint in a process of its own, ended with the block; `options` as in the command."""
+    """Run an endpoint in its own process while the context lasts; `options` as for the command."""
     command = [sys.executable, __file__, *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -74,7 +74,7 @@ def started(*options: object) -> Iterator[Endpoint]:
 
 
 def completion() -> bytes:
-    """The HTTP response to every request: a chat completion as OpenAI sends it."""
+    """Return the HTTP response to every request: a chat completion in OpenAI's form."""
     message = {"role": "assistant", "content": CONTENT, "refusal": None, "annotations": []}
     details = {"prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0}}
     usage = {"prompt_tokens": 600, "completion_tokens": 24, "total_tokens": 624, **details}
@@ -104,9 +104,10 @@ async def serve(latency: float = LATENCY, slots: int = 0, *, cancels: bool = Fal
     """Answer every POST after `latency` seconds and every GET with the counts.
 
     Args:
-        slots: requests that are worked on at a time, the others wait in their order; 0: all.
-        cancels: whether a request whose client went away is dropped (vLLM, llama.cpp), or worked
-            on to its end all the same.
+        latency: seconds from a request's last byte to its reply.
+        slots: number of requests at a time, while others wait in their order; 0: all.
+        cancels: True to drop a request whose client disconnected (vLLM, llama.cpp), False to finish
+            it.
     """
     loop, reply = asyncio.get_running_loop(), completion()
     requests, late, thrown_away = 0, 0.0, 0
@@ -176,12 +177,12 @@ async def _ask(port: int, connections: int, each: int) -> None:
 
 
 def ask(endpoint: Endpoint, connections: int, each: int) -> None:
-    """Requests without a client's own work: what the endpoint itself can take."""
+    """Send requests without a client's own work, to measure the endpoint itself."""
     asyncio.run(_ask(endpoint.port, connections, each))
 
 
 def measure(number: int, timeout: float, *options: object) -> None:
-    """Our layer with its defaults asks for `number` verdicts; what became of its requests."""
+    """Request `number` verdicts with our layer's defaults; print the outcome of its requests."""
     import judge_work
 
     with started(*options) as endpoint:
@@ -194,7 +195,7 @@ def measure(number: int, timeout: float, *options: object) -> None:
 
 
 def main() -> None:
-    """The commands at the head of this file."""
+    """Run the commands in the module's docstring."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--latency", type=float, default=LATENCY)
     parser.add_argument("--slots", type=int, default=0)

@@ -1,14 +1,14 @@
-"""What this package adds to the start of a run: its hook, and the look at the videos.
+"""The time that this package adds to the start of a run: its hook, and the check of the videos.
 
     python benchmarks/start.py --data ../shared/data
 
-- `lmms-eval models` with its plugins (ours) and without, in turn (the bound is 100 ms).
-- A release of 100 clips that are made here, and MAIA's own if they are there: a child process for
-  each file, as it once was; children that go from file to file (50 ms a video on one core); and a
-  second start, which finds what the first one kept (0.5 s).
+- `lmms-eval models` with its plugins (ours) and without, in turn (the limit is 100 ms).
+- A release of 100 clips that are made here, and MAIA's own if they exist, in three ways: a child
+  process for each file, as in earlier versions; child processes that go from file to file (50 ms a
+  video on one core); and a second start, which finds the first one's facts (0.5 s).
 
-All are run in turn, so that a busy machine slows down all. Wall time depends on what else runs;
-processor time, of the process and its children together, is what one core would need at least.
+All run in turn, so that a busy machine slows down all. Wall time depends on other programs.
+Processor time, of the process and its children together, is the least that one core would need.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 ROUNDS, LOOKS = 15, 3
-# lmms-eval's shortest command, in a process that finds plugins of its model registry, or none.
+# lmms-eval's shortest command, in a process with plugins of its model registry, or without.
 HOOKED = "import sys; sys.argv = ['lmms-eval', 'models']\n"
 HOOKED += "from lmms_eval.cli.dispatch import main; main()"
 BARE = """
@@ -41,14 +41,14 @@ RATE, SECONDS, SIZE = 25, 10, (320, 240)
 
 
 def seconds(code: str) -> float:
-    """Wall time of a fresh interpreter that runs `code`."""
+    """Return the wall time of a fresh interpreter that runs `code`."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 
 def hook() -> None:
-    """The command with the hook beside the same without it."""
+    """Print the times of the command with and without the hook."""
     bare, hooked = [], []
     for _ in range(ROUNDS):
         bare.append(seconds(BARE))
@@ -59,7 +59,7 @@ def hook() -> None:
 
 
 def write(path: Path) -> None:
-    """A clip with B-frames and sound, as releases have them."""
+    """Write a clip with B-frames and sound, as in releases."""
     import av
     import numpy as np
 
@@ -84,7 +84,7 @@ def write(path: Path) -> None:
 
 
 def one_child_each(paths: list[Path]) -> None:
-    """A child process for each file, as many at once as there are processors."""
+    """Check each file in its own child process, as many at once as there are processors."""
     from lmms_eval_tasks.utils.media import worker
 
     def look(path: Path) -> None:
@@ -98,7 +98,7 @@ def one_child_each(paths: list[Path]) -> None:
 
 
 def start(paths: list[Path]) -> None:
-    """The look of a start."""
+    """Check the videos as a start does."""
     from lmms_eval_tasks.media import video_checks
     from lmms_eval_tasks.utils.media import worker
 
@@ -109,7 +109,7 @@ def start(paths: list[Path]) -> None:
 
 
 def in_process(what: str, paths: list[Path], cache: Path) -> tuple[float, float]:
-    """Seconds of wall and of processor time that a new process spends, imports included."""
+    """Return the wall and processor seconds of a new process, imports included."""
     command = [sys.executable, __file__, "--look", what, *map(str, paths)]
     environment = {**os.environ, "LMMS_EVAL_TASKS_CACHE": str(cache)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -120,7 +120,7 @@ def in_process(what: str, paths: list[Path], cache: Path) -> tuple[float, float]
 
 
 def look(what: str, paths: list[Path]) -> None:
-    """In that process: look, then print what it took."""
+    """Check the videos in that process, then print its times."""
     begin, before = time.perf_counter(), os.times()
     {"each": one_child_each, "start": start}[what](paths)
     after, wall = os.times(), time.perf_counter() - begin
@@ -128,7 +128,7 @@ def look(what: str, paths: list[Path]) -> None:
 
 
 def videos(paths: list[Path], title: str) -> None:
-    """The three ways on a release."""
+    """Print the times of the three ways on a release."""
     told: dict[str, list[tuple[float, float]]] = {"each": [], "first": [], "second": []}
     for _ in range(LOOKS):
         with tempfile.TemporaryDirectory() as cache:
@@ -151,7 +151,7 @@ def videos(paths: list[Path], title: str) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the times."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--data", type=Path, help="folder with maia/videos in it")
     parser.add_argument("--n", type=int, default=100, help="clips to make")

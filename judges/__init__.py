@@ -1,8 +1,8 @@
-"""Judges: who gives a verdict, and what a verdict is. Installed as `lmms_eval_tasks.judges`.
+"""Judges and their verdicts. Installed as `lmms_eval_tasks.judges`.
 
 config = judges.resolve(settings.text(settings.JUDGE), os.environ, default_model="gpt-4o")
 judges.preflight(config, [criterion])            # before a run: JudgeError
-judges.make(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
+judges.make_judge(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
 
 Read verdict.py (the types) first, then engine.py; docs/judges.md is for users.
 """
@@ -11,10 +11,10 @@ from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.run import (
     announcement,
     configured,
-    describe,
-    make,
+    describe_judge,
+    judge_fingerprint,
+    make_judge,
     preflight,
-    setup,
 )
 from lmms_eval_tasks.judges.verdict import (
     Criterion,
@@ -34,9 +34,9 @@ __all__ = [
     "Verdict",
     "announcement",
     "configured",
-    "describe",
-    "make",
+    "describe_judge",
+    "judge_fingerprint",
+    "make_judge",
     "preflight",
     "resolve",
-    "setup",
 ]

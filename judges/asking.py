@@ -1,11 +1,11 @@
-"""Requests for a judgement from scoring a reply, and who answers them: the one way to an item.
+"""Requests for judgements from the scoring of a reply, and the sources of verdicts.
 
-Scoring is a generator. It yields lists of `Ask`s, gets a `Verdict` for each, and returns the item.
-Driven with a judge it is a run; with saved verdicts it is `rescore`; with stand-ins it is the
-estimate; with a provider that writes requests down it is a batch.
+Scoring a reply is a generator. It yields lists of `JudgeRequest`s, gets a `Verdict` for each, and
+returns the item. The same scoring is a run with a judge, `rescore` with saved verdicts, an estimate
+with stand-ins, and a batch with a provider that writes requests to a file.
 
     def oevqa(doc, reply):
-        done = yield from judged("agrees", AGREES, fields, reply)
+        done = yield from judge_reply("agrees", AGREES, fields, reply)
         return {"candidate": done.candidate, "status": done.status, "right": done.score}
 """
 
@@ -22,126 +22,141 @@ from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, geval, reader
 from lmms_eval_tasks.judges.providers.replay import NoJudge
-from lmms_eval_tasks.judges.verdict import NONE, Ask, Asks, Judged, Scoring, graded
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.judges.verdict import (
+    NONE,
+    JudgedAnswer,
+    JudgeRequest,
+    JudgeRequests,
+    ScoringSteps,
+    judged_answer,
+)
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.replies import reply_text
 
-Answer = Callable[[Asks], Sequence[Verdict]]
+GetVerdicts = Callable[[JudgeRequests], Sequence[Verdict]]
 
 
-def settle(
-    scored: Scoring[Mapping[str, object]] | Mapping[str, object], answer: Answer
+def run_scoring(
+    scored: ScoringSteps[Mapping[str, object]] | Mapping[str, object], answer: GetVerdicts
 ) -> dict[str, Any]:
     """Run a scoring to its end.
 
     Args:
-        scored: what a task's `score` returned: a generator, or an item that asks for nothing.
-        answer: gives the verdicts of one list of asks, in its order.
+        scored: the result of a task's `score`: a generator, or an item that needs no verdict.
+        answer: returns the verdicts for a list of requests, in order.
 
     Returns:
-        The item; with `verdicts`, each ask's last one as plain types, where it asked anything.
+        The item. If it had asks, its `verdicts` are the last verdict of each ask, as plain types.
     """
     if not isinstance(scored, Generator):
         return dict(scored)
     verdicts: dict[str, Any] = {}
     try:
-        asks = next(scored)
+        requests = next(scored)
         while True:
-            found = answer(asks)
-            verdicts |= {ask.name: one.as_dict() for ask, one in zip(asks, found, strict=True)}
-            asks = scored.send(found)
+            found = answer(requests)
+            verdicts |= {
+                request.name: one.as_dict() for request, one in zip(requests, found, strict=True)
+            }
+            requests = scored.send(found)
     except StopIteration as done:
         return {**done.value, "verdicts": verdicts}
 
 
-class Asker:
-    """Answers the asks of one item: saved verdicts that stand, and the judge for the rest.
+class VerdictSource:
+    """The source of an item's verdicts: valid saved verdicts, and the judge for the others.
 
-    A verdict that was made anew brings down those that rest on it (labels of claims).
+    If a verdict is made anew, saved verdicts that rest on it (labels of claims) become invalid.
     """
 
     def __init__(
         self,
         judge: Judge,
         saved: Mapping[str, Verdict] | None = None,
-        keeps: Callable[[Ask, Verdict], bool] = lambda ask, verdict: True,  # noqa: ARG005
+        keeps: Callable[[JudgeRequest, Verdict], bool] = lambda request, verdict: True,  # noqa: ARG005
     ) -> None:
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
-        self._anew: set[str] = set()  # names of what the judge was asked
+        self._anew: set[str] = set()  # names of the asks that went to the judge
 
     @property
     def count_new(self) -> int:
-        """Return the number of verdicts that were asked for, not kept."""
+        """The number of verdicts from the judge in this run."""
         return len(self._anew)
 
-    def __call__(self, asks: Asks) -> list[Verdict]:
-        """The verdicts of one list, in its order."""
-        kept = {ask.name: one for ask in asks if (one := self._kept(ask)) is not None}
-        if any(ask.in_one for ask in asks) and len(kept) < len(asks):
+    def __call__(self, requests: JudgeRequests) -> list[Verdict]:
+        """Return the verdicts of a list of asks, in order."""
+        kept = {
+            request.name: one for request in requests if (one := self._kept(request)) is not None
+        }
+        if any(request.in_one for request in requests) and len(kept) < len(requests):
             kept = {}
-        new = [ask for ask in asks if ask.name not in kept]
-        self._anew |= {ask.name for ask in new}
+        new = [request for request in requests if request.name not in kept]
+        self._anew |= {request.name for request in new}
         if len(new) < 2 or not self._judge.config.endpoints:
-            given = [ask.answered(self._judge) for ask in new]
-        else:  # each in a thread of its own; the judge's limits say how many requests go out
-            # The task is a context variable: threads do not inherit it.
+            given = [request.answered(self._judge) for request in new]
+        else:  # a thread for each; the judge's limits decide how many requests go out
+            # Copied, since the task is a context variable, which threads do not inherit.
             own = [copy_context() for _ in new]
             with ThreadPoolExecutor(max_workers=len(new)) as pool:
-                given = list(pool.map(lambda c, ask: c.run(ask.answered, self._judge), own, new))
-        made = {ask.name: one for ask, one in zip(new, given, strict=True)}
-        return [kept.get(ask.name) or made[ask.name] for ask in asks]
+                given = list(
+                    pool.map(lambda c, request: c.run(request.answered, self._judge), own, new)
+                )
+        made = {request.name: one for request, one in zip(new, given, strict=True)}
+        return [kept.get(request.name) or made[request.name] for request in requests]
 
-    def _kept(self, ask: Ask) -> Verdict | None:
-        found = self._saved.get(ask.name)
-        if found is None or ask.rests_on in self._anew or not ask.stands(found):
+    def _kept(self, request: JudgeRequest) -> Verdict | None:
+        found = self._saved.get(request.name)
+        if found is None or request.rests_on in self._anew or not request.stands(found):
             return None
-        return found if self._keeps(ask, found) else None
+        return found if self._keeps(request, found) else None
 
 
-def said(ask: Ask, verdict: Verdict) -> Any:
-    """Return the parsed reply of a verdict (`reader.said`)."""
-    return reader.said(ask.criterion, ask.fields, verdict)
+def parsed_reply(request: JudgeRequest, verdict: Verdict) -> Any:
+    """Return the parsed reply of a verdict (`reader.parsed_reply`)."""
+    return reader.parsed_reply(request.criterion, request.fields, verdict)
 
 
 @dataclass(frozen=True)
-class ReadAsk(Ask):
-    """One whose reply is read again from its verdict (`said`): it stands while that is possible."""
+class RereadRequest(JudgeRequest):
+    """An ask whose saved verdict is valid as long as its reply can be read (`parsed_reply`)."""
 
     def stands(self, saved: Verdict) -> bool:
-        """Return whether its reply, if there was one, can still be read."""
-        return saved.status != Status.OK.value or said(self, saved) is not None
+        """Return True if the saved verdict has no reply, or its reply can still be read."""
+        return saved.status != Status.OK.value or parsed_reply(self, saved) is not None
 
 
-def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
-    """Return the test for saved verdicts when a judge is named for a saved run (`Asker.keeps`).
+def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
+    """Return the test of saved verdicts for a judge named for a run (`VerdictSource.keeps`).
 
-    Without a judge (`none`) all stand; with one, those that this very judge gave with the same
-    settings and prompt.
+    Without a judge (`none`) every saved verdict is valid. With a judge, a verdict is valid if this
+    judge gave it with the same settings and prompt.
     """
 
-    likely = (judge.config, geval.sampling(judge.config))  # once: each is hashed
+    likely = (judge.config, geval.sampling(judge.config))  # outside `keeps`, since each is hashed
 
-    def keeps(ask: Ask, verdict: Verdict) -> bool:
+    def keeps(request: JudgeRequest, verdict: Verdict) -> bool:
         if judge.config.provider == NONE:
             return True
-        same = verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
+        same = verdict.setup in {
+            judges.judge_fingerprint(config, request.criterion) for config in likely
+        }
         return verdict.score is not None and same
 
     return keeps
 
 
-# --- an answer put to a judge ---------------------------------------------------------------------
+# --- a judge's verdict on an answer ---------------------------------------------------------------
 
 
 def usable(config: Callable[[], JudgeConfig]) -> Judge:
-    """The judge of `config()`; without a usable one nobody is asked, and one line says so.
+    """Return the judge of `config()`; if it cannot be used, a judge `none`, with one warning.
 
-    `judges.preflight` stops such a run before it starts. Where the host runs without our hook it
-    cannot, and an exception while scoring would lose every answer (docs/design.md, "What lmms-eval
-    does"): they are kept and judged later.
+    `judges.preflight` stops such a run before it starts, but only through our hook in lmms-eval.
+    Without the hook an exception during scoring would lose every answer (docs/design.md, "What
+    lmms-eval does"); so the answers are kept, to be judged later.
     """
     try:
-        return judges.make(config())
+        return judges.make_judge(config())
     except TasksError as error:
         _say_once(str(error))
         return NoJudge()
@@ -149,23 +164,29 @@ def usable(config: Callable[[], JudgeConfig]) -> Judge:
 
 @lru_cache(maxsize=8)
 def _say_once(problem: str) -> None:
-    say(
-        f"answers are not judged now: {problem} "
-        "Judge the saved samples later with lmms-eval-tasks judge LOGS --judge SPEC"
+    notify(
+        f"answers are not judged in this run: {problem} To judge the saved "
+        "samples later: lmms-eval-tasks judge LOGS --judge SPEC"
     )
 
 
-def judged(
+def judge_reply(
     name: str, criterion: Criterion, fields: Mapping[str, object], reply: str
-) -> Generator[Sequence[Ask], Sequence[Verdict], Judged]:
-    """Put a model's reply to a judge (asking.py); a reply that is no answer is not worth a call.
+) -> Generator[Sequence[JudgeRequest], Sequence[Verdict], JudgedAnswer]:
+    """Put a model's reply to a judge; a reply without an answer needs no judge.
 
     Args:
-        reply: the model's text, as the host hands it over.
+        name: the ask's name.
+        criterion: the question to the judge.
+        fields: the criterion's fields but `candidate`.
+        reply: the model's text, as lmms-eval passes it.
+
+    Returns:
+        The answer with its verdict; score 0 without a verdict if the reply has no answer.
     """
     status, candidate = reply_text.to_judge(reply)
     if status != "ok":
-        # The host's own "request failed" must not pass for the model's text either.
-        return Judged("", status, 0.0, None)
-    (verdict,) = yield [Ask(name, criterion, {**fields, "candidate": candidate})]
-    return graded(candidate, verdict)
+        # Nor may lmms-eval's text for a failed request pass for an answer.
+        return JudgedAnswer("", status, 0.0, None)
+    (verdict,) = yield [JudgeRequest(name, criterion, {**fields, "candidate": candidate})]
+    return judged_answer(candidate, verdict)

@@ -1,12 +1,12 @@
-"""Every reply that was paid for, on disk before anything is made of it; nothing is paid for twice.
+"""The judges' replies on disk: stored before any use, so that nothing is paid for twice.
 
-One SQLite file in WAL mode for all threads, processes and ranks of a machine. With synchronous=
-NORMAL a commit does not wait for the disk: what a killed process wrote is the system's to keep; a
-machine that loses its power can lose its last commits, and the file stays whole.
+One SQLite file in WAL mode for all threads and processes of a machine. With synchronous=NORMAL a
+commit does not wait for the disk: the system writes the commits of a killed process; after a power
+failure the last commits may be lost, but the file stays intact.
 
-One connection per process, behind a lock: with one per thread, 64 threads took 1.5 to 3 times as
-long for a hit. SQLite must not be carried across a fork (the child would think that it holds the
-parent's file locks), so the connection is closed before one.
+One connection per process, with a lock: with one per thread, a hit took 64 threads 1.5 to 3 times
+as long. SQLite must not be carried across a fork (the child would believe that it holds the
+parent's file locks), so the connection is closed before a fork.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 COMMON = "replies.sqlite3"
-BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a load for seconds
-_POLL = 0.02  # seconds between two looks at whether another process has its reply
-# `rest` is what a hit does not need: request, criterion, judge, task, stored. `copy` is always 0.
+BUSY_SECONDS = 60.0  # other processes lock the file for milliseconds, a load for seconds
+_POLL = 0.02  # seconds between two checks for another process's reply
+# `rest` has fields that a hit does not need: request, criterion, judge, task, stored. `copy` is
+# always 0.
 _TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
     rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
 _INDEX = "sqlite_autoindex_replies_1"
@@ -55,8 +56,10 @@ _USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
 
 
 def file_of(folder: Path, env: Mapping[str, str]) -> Path:
-    """The file that this process writes: WAL does not work between machines, so that each of
-    several nodes (torchrun's variables, a Slurm job array) has one of its own.
+    """Return the file that this process writes.
+
+    WAL does not work between machines, so each of several nodes (torchrun's variables, a Slurm job
+    array) has its own file.
     """
     world = int(env.get("WORLD_SIZE", "1"))
     several = world > int(env.get("LOCAL_WORLD_SIZE", world)) or "SLURM_ARRAY_TASK_ID" in env
@@ -64,7 +67,7 @@ def file_of(folder: Path, env: Mapping[str, str]) -> Path:
 
 
 class Cache:
-    """The replies of one file. Calls come from many threads and from forked processes.
+    """The replies in one file, for many threads and forked processes.
 
     Raises:
         JudgeError: the file is not ours, damaged, of another format, or cannot be written.
@@ -74,40 +77,51 @@ class Cache:
         self.path = path
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
-        self._places: list[tuple[int, int] | None] = []  # of the file that is open, and of its logs
+        # Disk and number of the open file and of its logs.
+        self._places: list[tuple[int, int] | None] = []
         self._warned = False
-        self._unwritten: dict[str, tuple[str, bytes, bytes]] = {}  # rows by key, of a full disk
-        self._asked, self._under_way = -1, set[str]()  # the file of `alone`, and keys locked in it
-        # Held during a fork: no thread is inside SQLite then, and the child finds it free.
+        # Rows by key that a full disk did not take.
+        self._unwritten: dict[str, tuple[str, bytes, bytes]] = {}
+        # The file of `alone`, and the keys that are locked in it.
+        self._asked, self._under_way = -1, set[str]()
+        # Held during a fork: so no thread is inside SQLite, and the child gets a free lock.
         if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
             os.register_at_fork(
                 before=self._before_fork,
                 after_in_parent=self._lock.release,
                 after_in_child=self._after_fork,
             )
-        atexit.register(self.close)  # the last one to close empties the WAL
+        atexit.register(self.close)  # the last process that closes the file empties the WAL
         with _explained(path), self._lock:
             self._open()
 
     def get(self, key: str) -> JudgeReply | None:
-        """The reply for `key`; None if there is none, or if the file fails (said once)."""
+        """Return the reply for `key`; None if there is none, or if the file fails (one warning)."""
         reply = None
         with _explained(self.path, self._warn):
             with self._lock:
                 unwritten = self._unwritten.get(key)
                 row = unwritten[1:] if unwritten else self._open().execute(_USED, (key,)).fetchone()
             reply = None if row is None else reply_of(unpack(row[0]))
-        return reply  # noqa: RET504 - None where the file failed
+        return reply  # noqa: RET504 - None if the file failed
 
     def put(
         self, key: str, reply: JudgeReply, request: Request, about: Mapping[str, str]
     ) -> JudgeReply:
-        """Keep a reply for good; `about` is `criterion`, `judge` and `task`, for people and tables.
+        """Store a reply.
+
+        Args:
+            key: the key of the request (exchange.key).
+            reply: the endpoint's reply.
+            request: the request.
+            about: `criterion`, `judge` and `task`, for people and tables.
 
         Returns:
-            The reply to go on with, as every later `get` gives it: `reply`, or that of another
-            process which was first and can be read. If the file fails now (a full disk), that is
-            said once, it is `reply`, and it is written with a later one, or at the end.
+            The reply that every later `get` returns. It is `reply`, or an earlier readable one of
+            another process.
+
+        If the file fails now (a full disk), there is one warning, the result is `reply`, and the
+        reply is written with a later one or at the end.
         """
         now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         row = (key, pack(plain(reply)), pack({"request": plain(request), **about, "stored": now}))
@@ -119,13 +133,13 @@ class Cache:
         return kept
 
     def _write(self, row: tuple[str, bytes, bytes]) -> JudgeReply:
-        """Write a row; the reply that the file has then. The lock is held."""
+        """Write a row, and return the reply that the file then has; the caller holds the lock."""
         file, (key, packed, _) = self._open(), row
         if file.execute(f"{_INSERT} VALUES (?, 0, ?, ?)", row).rowcount == 0:
             (packed,) = file.execute(_USED, (key,)).fetchone()
         try:
             kept = reply_of(unpack(packed))
-        except _UNREADABLE:  # damaged: it would be paid for again in every run
+        except _UNREADABLE:  # replace a damaged row: else every run would pay for it again
             file.execute(f"{_REPLACE} VALUES (?, 0, ?, ?)", row)
             kept = reply_of(unpack(row[1]))
         self._unwritten.pop(key, None)
@@ -137,10 +151,11 @@ class Cache:
 
     @contextmanager
     def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
-        """Around the asking of a question: other threads and processes with the same one wait.
+        """Context manager for a request: other threads and processes with the same one wait.
 
-        It ends with the block or the process. After BUSY_SECONDS of another process, or once
-        `wait(seconds)` is False, it goes on without: both may pay then, and none waits for ever.
+        The claim ends with the block or the process. After BUSY_SECONDS of waiting for another
+        process, or once `wait(seconds)` is False, the block runs without the claim: then both may
+        pay, but neither waits forever.
         """
         until = time.monotonic() + BUSY_SECONDS
         while not (is_ours := self._take(key, time.monotonic() < until)) and wait(_POLL):
@@ -154,7 +169,7 @@ class Cache:
                     self._lock_byte(key, free=True)
 
     def _take(self, key: str, others: bool) -> bool:
-        """Begin a question, unless a thread is at it; with `others`, unless a process is."""
+        """Claim a request; return False if a thread, or with `others` a process, has it."""
         with self._lock:
             if key in self._under_way:
                 return False
@@ -169,10 +184,11 @@ class Cache:
             return True
 
     def _lock_byte(self, key: str, *, free: bool = False) -> None:
-        """Lock or free a question's own byte of a file; nothing where the system has no such locks.
+        """Lock or free the byte of a file that stands for a request, if the system has such locks.
 
-        They are the open file's, not the process's: of these no deadlock is suspected, and none is
-        let go when another file is closed. One open file for all: a process has few descriptors.
+        The locks belong to the open file, not to the process: so the system suspects no deadlock,
+        and closing another file frees none. A single file is open for all, since a process has few
+        descriptors.
         """
         try:
             import fcntl
@@ -194,9 +210,14 @@ class Cache:
         return self._asked
 
     def load(self, other: Path) -> int:
-        """Take over another cache's replies, all or none (JudgeError); the number of new ones."""
+        """Copy another cache's replies, all or none; return the number of new ones.
+
+        Raises:
+            JudgeError: a file cannot be used.
+        """
         with _explained(other), self._lock:
-            _connect(other, create=False).close()  # of this format, a killed process's log read
+            # Checks the format, and reads a killed process's log.
+            _connect(other, create=False).close()
             file = self._open()
             file.execute("ATTACH ? AS other", (f"{other.absolute().as_uri()}?mode=ro",))
             try:
@@ -214,7 +235,7 @@ class Cache:
             self._close()
 
     def _open(self) -> sqlite3.Connection:
-        """This process's connection; the lock is held."""
+        """Return this process's connection; the caller holds the lock."""
         self._check()
         if self._file is None:
             self._file = _connect(self.path, create=True)
@@ -224,14 +245,15 @@ class Cache:
     def _check(self) -> None:
         """Write the replies again if the file was removed or replaced.
 
-        What is open can still be read. It is never closed: that would remove the log of the new
-        file, whose name it has.
+        The old connection can still be read. It is never closed: that would remove the log of the
+        new file, which has the same name.
         """
         old = self._file
         if old is None or (place := _place(self.path)) == self._places[0]:
             return
-        self._places[0] = place  # if this fails, it is told once
-        with _alone_at(self.path):  # whoever is first: to a new file the old logs are poison
+        self._places[0] = place  # set first: if the next steps fail, there is only one warning
+        # The first process removes the old logs, which would damage a new file.
+        with _alone_at(self.path):
             for file, place in zip(_files(self.path)[1:], self._places[1:], strict=True):
                 if place is not None and _place(file) == place:
                     file.unlink()
@@ -243,10 +265,10 @@ class Cache:
             (count,) = new.execute("SELECT count(*) FROM replies").fetchone()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(old))
         self._file, self._places = new, list(map(_place, _files(self.path)))
-        self._asked = -1  # gone too; threads that hold a lock in it end it there
-        notify.say(
-            f"{self.path} was removed or replaced while it was in use: written again, with "
-            f"{count:,} replies; none is paid for again"
+        self._asked = -1  # removed too; threads that hold a lock in it release it there
+        notify.notify(
+            f"{self.path} was removed or replaced while the run used it; it is "
+            f"written again with {count:,} replies, so none is paid for twice"
         )
 
     def _close(self) -> None:
@@ -256,12 +278,12 @@ class Cache:
 
     def _before_fork(self) -> None:
         self._lock.acquire()
-        with suppress(Exception):  # nothing may come between a fork and its child
+        with suppress(Exception):  # no error may come between a fork and its child
             self._check()
         self._close()
 
     def _after_fork(self) -> None:
-        """In the child, whose locks would be the parent's in the same open file."""
+        """Free the locks in the child; else they would be the parent's, in the same open file."""
         if self._asked >= 0:
             os.close(self._asked)
         self._asked, self._under_way = -1, set()
@@ -271,20 +293,22 @@ class Cache:
         with self._lock:
             first, self._warned = not self._warned, True
         if first:
-            notify.say(f"{error} (said once; the run goes on, replies may be paid for again)")
+            notify.notify(
+                f"{error} (printed once; the run goes on, but replies may be paid for again)"
+            )
 
 
-# Of a row, or of the file.
+# Errors of a damaged row or file.
 _UNREADABLE = (zlib.error, ValueError, TypeError, KeyError, RecursionError)
 
 
 def _files(path: Path) -> list[Path]:
-    """A database file and its logs."""
+    """Return the paths of a database file and its logs."""
     return [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm")]
 
 
 def _alone_at(path: Path) -> FileLock:
-    """A lock for steps that SQLite has none for."""
+    """Return a lock for steps for which SQLite has none."""
     from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -292,7 +316,7 @@ def _alone_at(path: Path) -> FileLock:
 
 
 def _place(path: Path) -> tuple[int, int] | None:
-    """Return the disk and the number of a file on it; None if there is none."""
+    """Return the disk and the file's number on it; None if there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -302,15 +326,17 @@ def _place(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> Iterator[None]:
-    """Trouble with a file as one line for the user: raised, or told."""
+    """Context manager that turns errors of a file into one line: raised, or passed to `tell`."""
     import sqlite3
 
     try:
         yield
     except (sqlite3.Error, OSError, *_UNREADABLE) as error:
         problem = JudgeError(
-            f"{path} cannot be used as the cache of judges' replies: {error}. Move it away, or set "
-            f"{settings.JUDGE_CACHE} to another folder, or to off for a run without a cache"
+            f"{path} cannot be used as the cache of judges' replies: {error}. "
+            f"Move it away, or pass {settings.JUDGE_CACHE.option} DIR for "
+            f"another folder, or {settings.JUDGE_CACHE.option} off for a run "
+            "without a cache"
         )
         if tell is None:
             raise problem from error
@@ -323,26 +349,27 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
     if create and not path.exists():
         with _alone_at(path):
             if not path.exists():
-                for log in _files(path)[1:]:  # of a file that was removed
+                for log in _files(path)[1:]:  # logs of a removed file
                     log.unlink(missing_ok=True)
                 path.touch()
     file = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
         uri=True,
         timeout=BUSY_SECONDS,
-        isolation_level=None,  # a statement commits by itself
-        check_same_thread=False,  # a lock of ours sees to it
+        isolation_level=None,  # each statement commits by itself
+        check_same_thread=False,  # our lock protects it
     )
     try:
         if create and _kind(file)[0] == 0:
-            # A file becomes WAL in steps that do not wait for each other: one process takes them.
+            # A file becomes WAL in steps that do not wait for each other, so only one process takes
+            # them.
             with _alone_at(path):
                 if _kind(file)[0] == 0:
                     file.execute("PRAGMA journal_mode = WAL")
                     version = f"PRAGMA user_version = {FORMAT}"
                     file.executescript(f"BEGIN IMMEDIATE; {_TABLE}; {version}; COMMIT")
         if _kind(file)[1] != FORMAT or not _is_ours(file):
-            raise ValueError(f"it is something else, or not of format {FORMAT}")
+            raise ValueError(f"it is another kind of file, or not in format {FORMAT}")
         file.execute("PRAGMA synchronous = NORMAL")
         file.execute(_USED, ("",)).fetchone()
     except BaseException:
@@ -352,23 +379,24 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def _kind(file: sqlite3.Connection) -> tuple[int, int]:
-    """The number of a file's tables and indices, and the format that it says."""
+    """Return the number of a file's tables and indices, and its stated format."""
     tables = "SELECT (SELECT count(*) FROM sqlite_master), * FROM pragma_user_version"
     count, version = file.execute(tables).fetchone()
     return count, version
 
 
 def _is_ours(file: sqlite3.Connection) -> bool:
-    """Return whether a file holds our table alone: a view in its place could run for ever, a
-    trigger do anything.
+    """Return True if a file has our table and nothing else.
+
+    A view in place of the table could run forever, and a trigger could do anything.
     """
     found = file.execute("SELECT type, name, substr(sql, 1, 999) FROM sqlite_master LIMIT 9")
     own = {("table", "replies", " ".join(_TABLE.split())), ("index", _INDEX, "")}
     return {(kind, name, " ".join((sql or "").split())) for kind, name, sql in found} == own
 
 
-def lines(path: Path) -> Iterator[JsonObject]:
-    """All replies of a file in the order of keys.
+def cached_replies(path: Path) -> Iterator[JsonObject]:
+    """Yield all replies of a file in the order of keys.
 
     A line has `key`, `reply`, `request` (images as `sha256:...`), `criterion`, `judge`, `task`,
     `stored` (UTC).

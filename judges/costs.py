@@ -1,4 +1,4 @@
-"""The estimate of a judge's work: calls, tokens, dollars and time, asking nobody."""
+"""The estimate of a judge's work without any request: calls, tokens, dollars and time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from lmms_eval_tasks.judges.prices import count_messages, counter
 from lmms_eval_tasks.judges.report import duration, price
 from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, JudgeConfig, sum_known
 
-REPLY_TOKENS = 60  # of a verdict with one short reason
-REASONING_TOKENS = 600  # more for a model that thinks first
-SECONDS_PER_CALL = 2.0  # of one request, where no rate is given
+REPLY_TOKENS = 60  # tokens of a verdict with one short reason
+REASONING_TOKENS = 600  # further tokens of a model that reasons first
+SECONDS_PER_CALL = 2.0  # seconds of one request, if there is no rate
 
-# A criterion, its fields, and a reply of the likely length; "" for a verdict and a short reason.
+# A criterion, its fields, and a reply of likely length; "" stands for a verdict and a short reason.
 LikelyRequest = tuple[Criterion, Mapping[str, object], str]
 
 
 @dataclass
 class CostEstimate:
-    """The work of a task, a step or a model. Dollars are None where the price is unknown."""
+    """The work of a task, a step or a model. Dollars are None if the price is unknown."""
 
     task: str = ""
     generations: int = 0
-    prompt_tokens: int = 0  # text of the model's own prompts
+    prompt_tokens: int = 0  # tokens of the text prompts to the model under test
     verdicts: int = 0
     calls: int = 0
     judge_tokens: int = 0
@@ -37,7 +37,7 @@ class CostEstimate:
     notes: list[str] = field(default_factory=list)
 
     def add(self, other: CostEstimate) -> None:
-        """Add another one's numbers."""
+        """Add the numbers of another estimate."""
         for name in _NUMBERS:
             setattr(self, name, sum_known([getattr(self, name), getattr(other, name)]))
 
@@ -46,74 +46,85 @@ _NUMBERS = [one.name for one in fields(CostEstimate) if one.name not in ("task",
 
 
 def plan(
-    config: JudgeConfig, asked: Sequence[LikelyRequest], picture_tokens: int = 0
+    config: JudgeConfig, requests: Sequence[LikelyRequest], picture_tokens: int = 0
 ) -> CostEstimate:
-    """The work of a judge that is asked once for each of `asked`, of all models behind it.
+    """Return the work of a judge with one request for each of `requests`, over all its models.
 
-    Without repairs and without what is in our own cache already. A debate's agents are asked twice
-    at most, and what they tell each other is not counted. `picture_tokens` are those of all
-    pictures in `asked`, which leave them out.
+    Repairs and cached replies are not counted. A debate's agents get two requests each, and their
+    messages to each other are not counted.
+
+    Args:
+        config: the judge.
+        requests: the requests.
+        picture_tokens: tokens of all pictures in `requests`, whose fields leave them out.
     """
-    found = CostEstimate(verdicts=len(asked))
-    for model in config.endpoints if asked else ():
+    found = CostEstimate(verdicts=len(requests))
+    for model in config.endpoints if requests else ():
         times = 2 if config.provider == DEBATE and model is not config.endpoints[-1] else 1
-        _add_model(found, model, asked, times, picture_tokens)
+        _add_model(found, model, requests, times, picture_tokens)
     if not config.endpoints:
         found.notes = [f"{config.label} sends no requests"]
-    if config.provider == DEBATE and asked:
+    if config.provider == DEBATE and requests:
         found.notes.append(
-            f"{config.label}: what the agents tell each other is not counted; expect up to twice "
-            "the tokens"
+            f"{config.label}: messages between the agents are not counted; "
+            "expect up to twice the tokens"
         )
     return found
 
 
 def _add_model(
-    found: CostEstimate,
+    estimate: CostEstimate,
     model: JudgeConfig,
-    asked: Sequence[LikelyRequest],
+    requests: Sequence[LikelyRequest],
     times: int,
     picture_tokens: int,
 ) -> None:
     number, known = counter(model.model), run.current().endpoint(model).price
-    short = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
+    # MAIA's judge replies with one word.
+    short = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)
     thought = REASONING_TOKENS if is_reasoning(model.model) else 0
-    prompt = picture_tokens + sum(count_messages(render(*one[:2]), number.count) for one in asked)
-    reply = sum((number.count(text) if text else short) + thought for *_, text in asked)
-    work = CostEstimate(calls=len(asked), judge_tokens=prompt, reply_tokens=reply)
+    prompt = picture_tokens + sum(
+        count_messages(render(*one[:2]), number.count) for one in requests
+    )
+    reply = sum((number.count(text) if text else short) + thought for *_, text in requests)
+    work = CostEstimate(calls=len(requests), judge_tokens=prompt, reply_tokens=reply)
     work.cost = known.cost(prompt, reply) if known else None
     work.batch_cost = known.cost(prompt, reply, batch=True) if known else None
     for _ in range(times):
-        found.add(work)
+        estimate.add(work)
     note = f"{model.label}: tokens by {number.name}"
-    if all(text for *_, text in asked):
-        note += f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
+    if all(text for *_, text in requests):
+        note += f"; {thought} tokens of reasoning assumed per reply" if thought else ""
     else:
         error = f"within {number.error:.0%} of a total" if number.error else "exact"
         error = "error unknown" if number.error is None else error
         note += f" ({error}); replies: {short + thought} tokens assumed"
         note += ", most of them reasoning" if thought else ""
-    found.notes.append(note)
+    estimate.notes.append(note)
 
 
 def default_rate() -> tuple[float, str]:
-    """Calls a second that the user's limits allow, and how that was found."""
+    """Return the calls a second that the user's limits allow, and the limit that decides."""
     limits = settings.judge_limits()
     flight = limits.concurrency or run.CONCURRENCY
-    rate, why = flight / SECONDS_PER_CALL, f"{flight} in flight, {SECONDS_PER_CALL:g} s each"
+    rate, why = (
+        flight / SECONDS_PER_CALL,
+        f"{flight} requests at a time, {SECONDS_PER_CALL:g} s each",
+    )
     per_minute = limits.requests_per_minute
     if per_minute is not None and per_minute / 60 < rate:
-        rate, why = per_minute / 60, f"{settings.JUDGE_RPM}={per_minute:g}"
+        rate, why = per_minute / 60, f"{settings.JUDGE_RPM.option} {per_minute:g}"
     return rate, why
 
 
-def summary(found: CostEstimate) -> str:
-    """The estimate in words, in one line."""
-    if not found.calls:
-        return f"{found.verdicts:,} verdicts, no requests"
+def summary(estimate: CostEstimate) -> str:
+    """Return the estimate in words, in one line."""
+    if not estimate.calls:
+        return f"{estimate.verdicts:,} verdicts, no requests"
     rate, why = default_rate()
-    took = f"{duration(found.calls / rate)} at {rate:g} calls a second ({why})"
+    took = f"{duration(estimate.calls / rate)} at {rate:g} calls per second ({why})"
     return (
-        f"{found.verdicts:,} verdicts, {found.calls:,} calls, about {found.judge_tokens:,} + "
-        f"{found.reply_tokens:,} tokens, {price(found.cost)}, {took}"
+        f"{estimate.verdicts:,} verdicts, {estimate.calls:,} calls, "
+        f"about {estimate.judge_tokens:,} + "
+        f"{estimate.reply_tokens:,} tokens, {price(estimate.cost)}, {took}"
     )

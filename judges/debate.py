@@ -1,14 +1,13 @@
-"""Several judges on one item: a panel votes by a stated rule, a debate discusses (vlm_judge, 3.2).
+"""Several judges on one item: a panel votes by a rule, a debate discusses (vlm_judge, 3.2).
 
-A debate is as the study's code has it: two agents rate; if they agree that is the result, else the
-first one answers the second one's rating, the second may change its own, and a consensus is written
-(2 or 5 calls). Every turn is a criterion of its own, asked through an ordinary judge: so each is
-cached, retried, budgeted and read like any other verdict. It is the benchmark's criterion (rubric,
-material, schema, score) with the debate's text behind it.
+A debate follows the study's code. Two agents rate. If they agree, that is the result. Else the
+first answers the second's rating, the second may change its own, and a consensus is written (2 or 5
+calls). Every turn is a criterion for an ordinary judge: so it is cached, retried, budgeted and read
+like any other verdict. It is the benchmark's criterion (rubric, material, schema, score) with the
+debate's text after it.
 
-Members and agents are asked one after another in the calling thread: threads of their own would go
-past the limit that the user set. Weighted and latent-class panels live with the study that fits
-them.
+Members and agents are asked one after another in the calling thread: further threads would exceed
+the user's limit. Weighted and latent-class panels are in the study that fits them.
 """
 
 from __future__ import annotations
@@ -34,31 +33,34 @@ from lmms_eval_tasks.judges.verdict import (
     failure_of,
     total_usage,
 )
-from lmms_eval_tasks.prompts import Prompt, fill, load
+from lmms_eval_tasks.prompts import Prompt, fill, load_prompt
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 
 def _check_different(config: JudgeConfig, judges: Sequence[Judge]) -> None:
-    """Raises JudgeError: one judge twice would vote double, or agree with itself."""
+    """Raise JudgeError if a judge occurs twice: it would vote double, or agree with itself."""
     counts = Counter(judge.config for judge in judges)
     if twice := [one.label for one, count in counts.items() if count > 1]:
         kind = config.provider
-        raise JudgeError(f"the {kind} {config.label} has the judge {twice[0]} twice: name others")
+        raise JudgeError(
+            f"the {kind} {config.label} has the judge {twice[0]} twice: name different judges"
+        )
 
 
 # --- a panel --------------------------------------------------------------------------------------
 
 
 def combine(verdicts: Sequence[Verdict], rule: str = "majority", judge: str = "panel") -> Verdict:
-    """One verdict out of several on the same item; apart from `parts` their order has no influence.
+    """Return one verdict from several on the same item; their order only shows in `parts`.
 
-    Only `ok` verdicts vote. If they are no more than half of the panel there is no score, and the
-    status is the failures' most frequent one (`failure_of`).
+    Only `ok` verdicts vote. If they are no more than half of the panel, there is no score, and the
+    status is the most frequent failure (`failure_of`).
 
     Args:
-        verdicts: at least one; they are kept whole in `parts`.
-        rule: majority (the most frequent score), mean, or median. Of several that are equally
-            frequent, and of a median's two middle ones, the lowest: a tie never pays.
+        verdicts: at least one; all are kept in `parts`.
+        rule: majority (the most frequent score), mean, or median. Of equally frequent scores, and
+            of a median's two middle ones, the lowest counts: a tie never gains.
+        judge: the panel's label.
     """
     votes = sorted(verdict.score for verdict in verdicts if verdict.score is not None)
     whole: dict[str, Any] = {
@@ -80,7 +82,11 @@ def combine(verdicts: Sequence[Verdict], rule: str = "majority", judge: str = "p
 
 
 class PanelJudge(Judge):
-    """A panel as one judge, without a state of its own. JudgeError: a judge is in it twice."""
+    """A panel as one judge, without own state.
+
+    Raises:
+        JudgeError: a judge is in it twice.
+    """
 
     def __init__(self, config: JudgeConfig, judges: Sequence[Judge]) -> None:
         _check_different(config, judges)
@@ -89,7 +95,7 @@ class PanelJudge(Judge):
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
-        """The members' first samples make the first verdict, their second ones the second, ..."""
+        """Return a verdict per sample: the members' first samples make the first, and so on."""
         rows = [judge.verdicts(criterion, fields, samples) for judge in self._judges]
         chosen = self.config.rule, self.config.label
         return [combine(column, *chosen) for column in zip(*rows, strict=True)]
@@ -100,13 +106,13 @@ class PanelJudge(Judge):
 
 class _Turn(NamedTuple):
     agent: str
-    round: int | None  # from 1; None for the consolidator
-    role: str = ""  # the part of the prompt behind the system text
-    part: str = ""  # and the one behind the material
+    round: int | None  # from 1; None: the consolidator
+    role: str = ""  # part of the prompt after the system text
+    part: str = ""  # part of the prompt after the material
 
     @property
     def field(self) -> str:
-        """The name of the turn's reason as a field, and of its block in later requests."""
+        """The name of the field for the turn's reason, and of its block in later requests."""
         return f"{self.agent.lower().replace(' ', '_')}_round_{self.round}"
 
 
@@ -129,12 +135,20 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 
 
 def load_prompts(override_dir: Path | None = None) -> Prompt:
-    """The debate's texts: the user's `judges/debate.yml` before ours. PromptError: as `load`'s."""
-    return load("judges", "debate", _PARTS, override_dir)
+    """Return the debate's texts: the user's `judges/debate.yml` if there is one, else ours.
+
+    Raises:
+        PromptError: see `load_prompt`.
+    """
+    return load_prompt("judges", "debate", _PARTS, override_dir)
 
 
 class DebateJudge(Judge):
-    """Two agents and who consolidates, as one judge. JudgeError: both agents are the same."""
+    """A debate of two agents and a consolidator, as one judge.
+
+    Raises:
+        JudgeError: both agents are the same.
+    """
 
     def __init__(self, config: JudgeConfig, judges: Sequence[Judge]) -> None:
         _check_different(config, judges[:-1])
@@ -144,11 +158,11 @@ class DebateJudge(Judge):
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
-        """One debate's verdict as often: nobody draws samples of a discussion.
+        """Return the verdict of one debate, `samples` times: a discussion has no further samples.
 
-        The verdict is the last turn's, with every turn in `parts` (`transcript` reads them). An
-        agent without a usable turn is named in later ones and asked again. If nobody has a usable
-        turn in a round, the debate ends with its most frequent status.
+        The verdict is the last turn's, with every turn in `parts` (`transcript` reads them). Later
+        turns name an agent without a usable turn, and it is asked again. If no agent has a usable
+        turn in a round, the debate ends with the round's most frequent status.
         """
         said: list[Verdict] = []
         for judge, turn in zip(self._judges, _TURNS, strict=True):
@@ -168,15 +182,15 @@ class DebateJudge(Judge):
         label, usage = self.config.label, total_usage(said)
         return [replace(final, judge=label, usage=usage, parts=tuple(said))] * samples
 
-    def _asked(self, base: Criterion, turn: _Turn, seen: Mapping[_Turn, Verdict]) -> Criterion:
-        """The base criterion with the turn's texts behind its own.
+    def _asked(self, base: Criterion, turn: _Turn, turns: Mapping[_Turn, Verdict]) -> Criterion:
+        """Return the base criterion with the turn's texts after its own.
 
-        Each reason that was seen is an untrusted field, and so a block of its own: no reason can
+        Each reason of an earlier turn is an untrusted field with its own block: so no reason can
         pass for another agent's turn.
         """
         text = {"": "", **self._prompts.text}
         lines = []
-        for other, verdict in seen.items():
+        for other, verdict in turns.items():
             shown = {
                 "agent": other.agent,
                 "round": str(other.round),
@@ -188,26 +202,26 @@ class DebateJudge(Judge):
         role = fill(text[turn.role], {"agent": turn.agent})
         part = fill(text[turn.part], {"transcript": "\n\n".join(lines)})
         schema = _with_reason(base.schema)
-        if base.labels:  # a word holds no reason
+        if base.labels:  # a word has no room for a reason
             keys = ", ".join(schema.model_fields)
             role = f"{role.strip()}\n\nReply with one JSON object with the keys {keys}."
         return replace(
             base,
-            name=f"{base.name}_debate",  # another kind of verdict: recordings hold none of it
+            name=f"{base.name}_debate",  # another kind of verdict, of which recordings have none
             system=_below(base.system, role),
             template=_below(base.template, part),
             schema=schema,
             labels=(),
             exact_schema=None,
             prompt_hash=f"{base.prompt_hash}+{self._prompts.hash}",
-            untrusted=(*base.untrusted, *_reasons(seen)),
-            # Log-probabilities cost; only the last word's are of use.
+            untrusted=(*base.untrusted, *_reasons(turns)),
+            # Log-probabilities cost tokens; only those of the last turn are used.
             top_logprobs=base.top_logprobs if turn.round is None else 0,
         )
 
 
 def transcript(verdict: Verdict) -> list[JsonObject]:
-    """A debate's turns in order: round (None: consolidator), agent, judge, score, reason, ..."""
+    """Return a debate's turns in order: round (None: consolidator), agent, judge, score, ..."""
     names = ("judge", "score", "reason", "status")
     return [
         {"round": turn.round, "agent": turn.agent, **{name: getattr(one, name) for name in names}}
@@ -216,18 +230,18 @@ def transcript(verdict: Verdict) -> list[JsonObject]:
 
 
 def _below(text: str, more: str) -> str:
-    """A text, and what is put behind it, without gaps where parts are empty."""
+    """Return a text with more text after it, without gaps where a part is empty."""
     return re.sub(r"\n{3,}", "\n\n", f"{text.rstrip()}\n\n{more.strip()}").rstrip() + "\n"
 
 
-def _reasons(seen: Mapping[_Turn, Verdict]) -> dict[str, str]:
-    """The reasons of the usable turns, by field."""
-    return {turn.field: one.reason for turn, one in seen.items() if one.score is not None}
+def _reasons(turns: Mapping[_Turn, Verdict]) -> dict[str, str]:
+    """Return the reasons of the usable turns, by field."""
+    return {turn.field: one.reason for turn, one in turns.items() if one.score is not None}
 
 
 @lru_cache(maxsize=32)
 def _with_reason(schema: type[BaseModel]) -> type[BaseModel]:
-    """The schema, with a text field `reason` if it has none: without reasons nothing is debated."""
+    """Return the schema with a text field `reason`: a debate needs reasons."""
     if "reason" in schema.model_fields:
         return schema
     return create_model(schema.__name__, __base__=schema, reason=(str, ...))

@@ -1,9 +1,9 @@
-"""A language model as a judge: from fields to a verdict, through cache, limits and retries.
+"""A language model as a judge: from fields to a verdict, with cache, limits and retries.
 
     fields -> render -> Request -> cache? -> budget -> rate -> provider (retries) -> cache
            -> reader -> Verdict, with one repair attempt for a reply that could not be used
 
-Trouble with the judge becomes a verdict's status; `verdict` raises only for a benchmark's own bug.
+Errors of the judge become a verdict's status; `verdict` raises only for a benchmark's bug.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lmms_eval_tasks.judges.providers.exchange import (
     Request,
     key,
 )
-from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.reader import read_verdict
 from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS, sum_known, total_usage
 from lmms_eval_tasks.prompts import fill
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class LanguageJudge(Judge):
-    """Asks one model; thread-safe."""
+    """A judge that is one language model; thread-safe."""
 
     def __init__(self, config: JudgeConfig, provider: Provider, run: JudgeSession) -> None:
         self.config, self.provider, self._run = config, provider, run
@@ -54,10 +54,10 @@ class LanguageJudge(Judge):
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
-        """Judge one item `samples` times; a request for several choices costs its prompt once.
+        """Judge one item `samples` times; a request for several choices pays its prompt once.
 
         Statuses: `api_error` after the configured retries; `skipped` over the budget, or once the
-        endpoint was given up; else as in `reader.judged`, after one repair attempt.
+        endpoint was given up; else as in `reader.read_verdict`, after one repair attempt.
 
         Raises:
             PromptError: the template names a field that is not in `fields` (a benchmark's bug).
@@ -75,7 +75,7 @@ class LanguageJudge(Judge):
         def judge(answer: JudgeReply | ProviderError) -> Verdict:
             if isinstance(answer, ProviderError):
                 return Verdict(None, answer.status, str(answer), judge=self.config.label)
-            return judged(criterion, fields, answer, self.config.label)
+            return read_verdict(criterion, fields, answer, self.config.label)
 
         for sample, answer in enumerate(self._ask(criterion, request, range(samples))):
             verdict = judge(answer)
@@ -85,7 +85,7 @@ class LanguageJudge(Judge):
                 again = _repair_of(request, verdict, attempt)
                 (answer,) = self._ask(criterion, again, [sample])  # noqa: PLW2901 - the last one
                 second = judge(answer)
-                if isinstance(answer, ProviderError):  # the first stands
+                if isinstance(answer, ProviderError):  # the first verdict stays
                     verdict = replace(verdict, reason=f"{verdict.reason} {_NOT_REPAIRED}{answer})")
                     break
                 ok = second.status == Status.OK.value
@@ -99,12 +99,12 @@ class LanguageJudge(Judge):
     def _ask(
         self, criterion: Criterion, request: Request, samples: Sequence[int]
     ) -> list[JudgeReply | ProviderError]:
-        """A reply for each of `samples`, or why there is none: from the cache, or paid for."""
+        """Return for each of `samples` a reply, from the cache or paid for, or an error."""
         cache, label = self._run.cache, self.config.label
         found: dict[int, JudgeReply | ProviderError] = {}
         try:
             identity = self.provider.identity
-        except JudgeError as error:  # a local model's folder that went away after `preflight`
+        except JudgeError as error:  # a local model's folder was removed after `preflight`
             return [ProviderError(str(error))] * len(samples)
         keys = {sample: key(identity, request, sample) for sample in samples}
 
@@ -121,7 +121,7 @@ class LanguageJudge(Judge):
 
         if missing():
             first, wait = keys[samples[0]], self._traffic.breaker.wait
-            # Two threads, or processes, with the same question must not both pay for it.
+            # Two threads or processes with the same request must not both pay.
             with cache.alone(first, wait) if cache else nullcontext():
                 while left := missing():
                     try:
@@ -136,12 +136,14 @@ class LanguageJudge(Judge):
         return [found[sample] for sample in samples]
 
     def _pay(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
-        """One successful call, within budget and limits; else ProviderError."""
+        """Send one request within budget and limits; raise ProviderError if no call succeeds."""
         run, traffic, most = self._run, self._traffic, None
         longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
         if run.limits.max_cost is not None:
-            if traffic.price is None:  # `preflight` stops such a run before
-                raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
+            if traffic.price is None:  # `preflight` stops such a run
+                raise ProviderError(
+                    "a budget in dollars, but no known price", status=Status.SKIPPED
+                )
             most = traffic.price.cost(upper_bound(request.messages), longest)
 
         def attempt() -> list[JudgeReply]:
@@ -149,7 +151,7 @@ class LanguageJudge(Judge):
                 try:
                     replies = self.provider.complete(request, samples)
                 except ProviderError as error:
-                    if error.load == SLOW:  # it may be worked on, and billed
+                    if error.load == SLOW:  # the endpoint may work on it, and bill it
                         bill.cost = most or 0.0
                     raise
                 costs = [self._cost(one) for one in replies]
@@ -160,7 +162,7 @@ class LanguageJudge(Judge):
                 self._tell_of_cost(most, bill.cost or 0.0)
             return replies
 
-        # What a call may cost is looked at when it goes out: bills before it tell more.
+        # Upper bounds are computed when a call goes out: earlier bills improve them.
         return traffic.ask(
             attempt, self.config.retries, partial(run.ledger.retry, self.config.label)
         )
@@ -168,13 +170,15 @@ class LanguageJudge(Judge):
     def _reckoned(
         self, request: Request, replies: Sequence[JudgeReply], longest: int
     ) -> float | None:
-        """The cost of replies whose tokens the endpoint does not report, by their texts; None where
-        they keep to the limit, so that the call's bound counts.
+        """Return the cost of replies without reported tokens, estimated from their texts.
+
+        None if they are within the limit of tokens: then the call's upper bound counts.
         """
         self._traffic.say_once(
             "tokens",
-            "does not report tokens, so each call counts as the most that it may cost: "
-            f"{settings.MAX_COST.option} may be reached early, and hidden reasoning is not in it",
+            "does not report tokens, so each call counts with its highest "
+            f"possible cost: {settings.MAX_COST.option} may be reached early, "
+            "and hidden reasoning is not counted",
         )
         tokens = sum(count(reply.text or "") for reply in replies)
         price = self._traffic.price
@@ -183,19 +187,21 @@ class LanguageJudge(Judge):
         return price.cost(upper_bound(request.messages), math.ceil(tokens * (1 + STATED_ERROR)))
 
     def _tell_of_cost(self, most: float, paid: float) -> None:
-        """Say, once, that bills are above their bounds, and that the limit could not be kept."""
+        """Warn once if bills exceed their upper bounds, and once if the limit was exceeded."""
         budget, traffic, option = self._run.budget, self._traffic, settings.MAX_COST.option
         if paid > most * (1 + STATED_ERROR):
             traffic.say_once(
                 "bills",
-                f"sends more tokens than max_tokens allows (${paid:.3g}, bound ${most:.3g}): calls "
-                f"are reckoned by the largest bill from now on, to keep {option}",
+                f"sends more tokens than max_tokens allows (${paid:.3g}, bound "
+                f"${most:.3g}): from now on each call counts with the largest "
+                f"cost so far, to stay below {option}",
             )
         if budget.max_cost is not None and (budget.cost or 0.0) > budget.max_cost:
             traffic.say_once(
                 "over",
-                f"has cost ${budget.cost:.3g}, over the ${budget.max_cost:.3g} of {option} that "
-                "this process may pay: bills were larger than any before; nothing more is paid for",
+                f"has cost ${budget.cost:.3g}, over the ${budget.max_cost:.3g} "
+                f"of {option} for this process, because calls cost more than "
+                "any before; no further call is made",
             )
 
     def _cost(self, reply: JudgeReply) -> float | None:
@@ -207,7 +213,7 @@ class LanguageJudge(Judge):
 
 @lru_cache(maxsize=256)  # generating one costs as much as a cache hit
 def schema_of(model: type[BaseModel]) -> JsonObject:
-    """The JSON schema of a reply, every object closed and all its keys required (strict mode)."""
+    """Return the JSON schema of a reply: objects closed, all keys required (strict mode)."""
 
     def closed(node: Json) -> Json:
         if isinstance(node, list):
@@ -222,14 +228,16 @@ def schema_of(model: type[BaseModel]) -> JsonObject:
     return dict(closed(model.model_json_schema()))
 
 
-MAX_REASON = 600  # characters: a model that does not end its reason would use up the reply's room
-_WORD_TOKENS = 64  # a judge that has more of them for one word thinks in its reply before it
+MAX_REASON = 600  # characters: a model that does not end its reason would use up the reply's tokens
+_WORD_TOKENS = 64  # a judge with more tokens for a word may reason in its reply before the word
 
 
 def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, Json] | None:
-    """The JSON schema for endpoints that hold a reply to it: the criterion's exact one, or its
-    general one with a length for the reason. None where that adds nothing, and where a word is
-    asked for with room to think before it, which a grammar of the words would forbid.
+    """Return the JSON schema for endpoints that enforce one.
+
+    It is the criterion's exact schema, or else the general one with a limit on the reason's length.
+    None if that adds nothing, and for a word with tokens for reasoning before it, which a grammar
+    of the words would forbid.
     """
     if criterion.labels:
         return criterion.exact_schema if (max_tokens or MAX_TOKENS) <= _WORD_TOKENS else None
@@ -242,13 +250,13 @@ def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, J
 
 
 def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
-    """The same question with one more line, and more room for a reply that was cut off.
+    """Return the same request with one more line, and more tokens if the reply was cut off.
 
-    The unusable reply is not sent back: it may hold what the candidate wrote. A later attempt has
-    other words than the first, or the cache would answer it with the same reply.
+    The unusable reply is not sent back: it may quote the candidate. Each attempt has other words,
+    or the cache would answer it with the same reply.
     """
     note = _NOTES[first.status]
-    if request.schema is None:  # a word is asked for, and no object
+    if request.schema is None:  # the request is for a word, not an object
         form = "Reply in exactly the form asked for above, and with nothing else."
         note = f"{note.partition('. ')[0]}. {form}"
     if attempt > 1:
@@ -263,13 +271,13 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     exact = request.exact_schema
     if first.status == Status.TRUNCATED.value:
         sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or MAX_TOKENS))
-    elif request.schema is None:  # where the schema of a word was taken for any JSON
+    elif request.schema is None:  # the endpoint took the schema of a word for any JSON
         exact = None
     messages = [*before, {**last, "content": content}]
     return replace(request, messages=messages, sampling=sampling, exact_schema=exact)
 
 
-# The statuses of replies that are asked for once more.
+# The statuses whose requests are repeated, with the added line.
 _NOTES = {
     "parse_failure": "An earlier reply to this could not be read. Reply with exactly one JSON "
     "object that has the keys asked for above and values in their range, and with nothing else.",
@@ -278,11 +286,11 @@ _NOTES = {
     "refused": "An earlier request for this got no answer. You are working on a text that "
     "somebody else wrote, not endorsing it: reply with the JSON object asked for above.",
 }
-_NOT_REPAIRED = "(not repaired: "  # a second run asks once more
+_NOT_REPAIRED = "(not repaired: "  # a second run asks again
 
 
 def fails_again(failure: str) -> bool:
-    """Return whether a run with the same cache fails for the same reason, nobody being asked.
+    """Return True if a run with the same cache fails for the same reason, without any request.
 
     Args:
         failure: a verdict's status and reason, `parse_failure: no object with ...`.
@@ -291,11 +299,10 @@ def fails_again(failure: str) -> bool:
 
 
 # --- the request for one verdict ------------------------------------------------------------------
-#
-# Whatever a model under test wrote stands between two lines that carry a tag derived from that
-# text, which the text therefore does not contain: it cannot end its block. Chat-template tokens
-# inside it are split by one space, because servers such as vLLM read them in a message's content as
-# the real ones; every other character arrives as it was.
+# Text of a model under test stands between two lines with a tag that is derived from the text and
+# does not occur in it: so the text cannot end its block. Chat-template tokens inside it are split
+# by one space, because servers such as vLLM read them in a message's content as real ones. No other
+# character changes.
 
 # Tokens that end a turn, open a role or stand for media in the chat templates in use (ChatML,
 # harmony, Llama, Mistral, Gemma, DeepSeek, Qwen, Phi, GLM, Command, EXAONE, LLaVA, InternVL). A
@@ -316,15 +323,15 @@ _TOKEN = re.compile(
 
 
 def render(criterion: Criterion, fields: Mapping[str, object]) -> list[JsonObject]:
-    """Chat messages (system, if it has a text, and user) that ask `criterion` about `fields`.
+    """Return the chat messages (system, if it has a text, and user) of a request.
 
     A field is a text, or a list of texts, which becomes a numbered list. A field of
-    `criterion.images` is a list of pictures (Pillow's): where its placeholder stands in the
-    template, the user's text is split and the pictures follow each other as `image_part`s. Without
-    any of them the user's content is one string. Pure: the same fields give the same messages.
+    `criterion.images` is a list of pictures (Pillow's): at its placeholder in the template the
+    user's text is split, and the pictures follow each other as `image_part`s. Without images the
+    user's content is one string. The same fields always give the same messages.
 
     Raises:
-        PromptError: a field that the template names is not given.
+        PromptError: the template names a field that is not given.
     """
     values = {
         name: block(name, _text(value)) if name in criterion.untrusted else _text(value)
@@ -332,8 +339,8 @@ def render(criterion: Criterion, fields: Mapping[str, object]) -> list[JsonObjec
         if name not in criterion.images
     }
     content: list[JsonObject] = []
-    # Texts stand at even places, the names of images between them. The template is split before
-    # it is filled: no value can bring a placeholder.
+    # Texts are at even places, names of images at odd ones. The template is split before it is
+    # filled: so no value can add a placeholder.
     names = "|".join(map(re.escape, criterion.images)) or "(?!)"
     for place, piece in enumerate(re.split(rf"\{{({names})\}}", criterion.template)):
         if place % 2:
@@ -348,11 +355,11 @@ def render(criterion: Criterion, fields: Mapping[str, object]) -> list[JsonObjec
 
 
 def image_part(image: Image) -> JsonObject:
-    """A picture as OpenAI's `image_url` part: its pixels as PNG, in a data URL."""
+    """Return a picture as OpenAI's `image_url` part: its pixels as PNG, in a data URL."""
     if image.mode not in ("RGB", "RGBA", "L"):
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
     plain = image.copy()
-    plain.info = {}  # comments, profiles and dates are no part of the pixels
+    plain.info = {}  # comments, profiles and dates are not pixels
     file = io.BytesIO()
     plain.save(file, "PNG")
     url = f"data:image/png;base64,{b64encode(file.getvalue()).decode('ascii')}"
@@ -360,7 +367,7 @@ def image_part(image: Image) -> JsonObject:
 
 
 def block(name: str, text: str) -> str:
-    """`text` neutralised, between `<name-TAG>` and `</name-TAG>`; TAG does not occur in it."""
+    """Return `text`, neutralised, between `<name-TAG>` and `</name-TAG>`; TAG is not in it."""
     text = neutralise(text)
     content, folded = text.encode("utf-8"), text.lower()
     tag = hashlib.sha256(content).hexdigest()[:16]
@@ -370,10 +377,10 @@ def block(name: str, text: str) -> str:
 
 
 def neutralise(text: str) -> str:
-    """`text` with a space after the first character of every chat-template token.
+    """Return `text` with a space after the first character of every chat-template token.
 
-    Only adds, so that no token can be put together from the pieces of another. A lone surrogate,
-    which no request can carry, becomes U+FFFD. Text without either comes back unchanged.
+    It only adds characters, so that pieces of a token cannot form another one. A lone surrogate,
+    which no request can carry, becomes U+FFFD. A text without either is returned unchanged.
     """
     split = _TOKEN.sub(lambda match: match["open"] + " ", text)
     return re.sub("[\ud800-\udfff]", "\ufffd", split)

@@ -1,11 +1,10 @@
 """G-Eval: a rating finer than the judge's scale, from log-probabilities or from samples.
 
 Liu et al. 2023, "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment", section 2: with
-the scores s_1 ... s_n of the scale and their probabilities, the rating is sum p(s_i) * s_i. Where
-a judge gives no log-probabilities, the paper takes the mean of 20 samples drawn at temperature 1.
-The two are different measurements (docs/metrics.md, "Text"): the dimensions of one text are all
-rated in the same mode, and each mode has a metric of its own. Which dimensions there are, and their
-prompts, is each benchmark's.
+the scores s_1 ... s_n of the scale and their probabilities, the rating is sum p(s_i) * s_i. For a
+judge without log-probabilities the paper takes the mean of 20 samples drawn at temperature 1. These
+are two different measurements (docs/metrics.md, "Text"): the dimensions of one text are all rated
+in the same mode, and each mode has its own metric. The benchmarks define dimensions and prompts.
 """
 
 from __future__ import annotations
@@ -22,63 +21,75 @@ from typing_extensions import ReadOnly
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.verdict import Ask, Judged, Scoring, failure_of, graded, total_usage
+from lmms_eval_tasks.judges.verdict import (
+    JudgedAnswer,
+    JudgeRequest,
+    ScoringSteps,
+    failure_of,
+    judged_answer,
+    total_usage,
+)
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.metrics import rating_means
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import reply_text
 
-LOWEST, HIGHEST = 1, 5  # of a rating: every number is one digit, which one token shows
+LOWEST, HIGHEST = 1, 5  # of a rating: every score is one digit, hence one token
 MODES = {"geval_logprobs": "logprobs", "geval_samples": "samples"}  # metric -> mode
 SAMPLES = 5  # G-Eval's authors draw 20, at four times the price
-TEMPERATURE = 1.0  # of these samples, as the authors': at 0 all samples would be one
-TOP_LOGPROBS = 20  # what OpenAI and vLLM give at most
-OTHER_MODE = "other_mode"  # status: rated in the way of the other metric
+TEMPERATURE = 1.0  # of the samples, as the authors': at 0 all samples would be equal
+TOP_LOGPROBS = 20  # the most that OpenAI and vLLM return
+OTHER_MODE = "other_mode"  # status of a text rated in the other metric's mode
 
 
 class GEvalRating(BaseModel):
     """G-Eval: the score alone, so that its token stands at once."""
 
-    # The schema is part of a request, its title and this docstring included: a change of either
-    # asks every cached judgement again.
+    # The schema is part of a request, with its title and this docstring: a change of either makes
+    # every cached judgement invalid.
     model_config = ConfigDict(extra="forbid", title="Rating")
 
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
-def stated(reply: GEvalRating) -> float:
-    """The score that a reply states, for `Criterion.score`."""
+def stated_rating(reply: GEvalRating) -> float:
+    """Return the score that a reply states, for `Criterion.score`."""
     return float(reply.score)
 
 
 # --- a rating's mean over the probabilities of its token ------------------------------------------
 
 _NUMBERS = [str(number) for number in range(LOWEST, HIGHEST + 1)]
-# What a token may carry beside its number, in JSON, in a list and in Markdown.
+# Characters around the number in its token, from JSON, lists and Markdown.
 _AROUND = " \t\r\n\"'`:,{}[]*"
 
 
-def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
-    """The rating's mean over the judge's own probabilities at the place of the rating's token, and
-    the probability (0, 1] that lies on numbers of the scale at all; None where the reply has no
-    log-probabilities, or where no single token tells the number.
+def expected(
+    reply: JudgeReply, read_rating: Callable[[str], int | None]
+) -> tuple[float, float] | None:
+    """Return the rating's mean over the judge's probabilities at the token of the rating.
 
-    The rating's token is the first one that decides what is read: with another number in its place
-    the reply would say something else. Every token listed there counts that shows one number of the
-    scale, whatever white space, quotes or punctuation stand around it; equal numbers are added up.
+    The rating's token is the first one that decides the rating: with another number there the reply
+    would state another rating. Every listed token counts that shows one number of the scale, with
+    any white space, quotes or punctuation around it; equal numbers are added up.
 
     Args:
-        reply: with tokens.
-        read: what a text states, None where that is no one rating (judges/reader.py).
+        reply: a reply with tokens.
+        read_rating: returns the rating that a text states, None if it states none
+            (judges/reader.py).
+
+    Returns:
+        The mean, and the probability (0, 1] of all numbers of the scale together. None if the reply
+        has no log-probabilities, or if no single token decides the rating.
     """
     tokens = reply.tokens or ()
-    chosen = read(reply.text or "") if tokens else None
+    chosen = read_rating(reply.text or "") if tokens else None
     texts = [token.text for token in tokens]
     other = next(number for number in _NUMBERS if number != str(chosen))
     for place, token in enumerate(tokens):
         if token.text.strip(_AROUND) == str(chosen):
             changed = token.text.replace(str(chosen), other)
-            if read("".join([*texts[:place], changed, *texts[place + 1 :]])) != chosen:
+            if read_rating("".join([*texts[:place], changed, *texts[place + 1 :]])) != chosen:
                 break
     else:
         return None
@@ -95,12 +106,16 @@ def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[floa
     if chosen not in sums or not mass > 0:
         return None
     value = math.fsum(number * weight for number, weight in sums.items()) / mass
-    # Rounding must not carry the mean past an end.
+    # Rounding must not carry the mean beyond the scale.
     return min(max(value, min(sums)), max(sums)), min(mass, 1.0)
 
 
 def scaled(value: float, low: float, high: float) -> float:
-    """A rating as a share of the scale it is on: low is 0, high is 1; else ValueError."""
+    """Return a rating as a share of its scale: low is 0, high is 1.
+
+    Raises:
+        ValueError: the rating is not on the scale.
+    """
     if not low < high or not low <= value <= high:
         raise ValueError(f"{value} is not on a scale from {low} to {high}")
     return (value - low) / (high - low)
@@ -110,25 +125,25 @@ def scaled(value: float, low: float, high: float) -> float:
 
 
 class TextDimension(rating_means.DimensionRating):
-    """A text's rating in one dimension, 1 to 5; 0 for what is no answer."""
+    """A text's rating in one dimension, 1 to 5; 0 for a text that is no answer."""
 
-    mass: ReadOnly[float | None]  # of the probability, the share on the scale; None of samples
+    mass: ReadOnly[float | None]  # probability of the scale's numbers; None for samples
 
 
 class TextRating(rating_means.DimensionRating):
-    """The mean of a text's ratings, and how they were made."""
+    """The mean of a text's ratings, and their mode."""
 
     mode: ReadOnly[str | None]  # logprobs or samples; None without a rating
 
 
 class TextRatings(TextRating):
-    """The same with the ratings themselves."""
+    """The mean of a text's ratings, with the ratings."""
 
     dimensions: ReadOnly[Mapping[str, TextDimension]]
 
 
-def describe(config: JudgeConfig) -> JsonObject:
-    """Return the settings of ratings, for a run's results, as plain types."""
+def describe_ratings(config: JudgeConfig) -> JsonObject:
+    """Return the settings of ratings as plain types, for a run's results."""
     drawn = sampling(config)
     return {
         "top_logprobs": TOP_LOGPROBS,
@@ -138,36 +153,46 @@ def describe(config: JudgeConfig) -> JsonObject:
 
 
 def rated(
-    asked: Mapping[str, Criterion],
+    criteria: Mapping[str, Criterion],
     fields: Mapping[str, object],
     reply: str,
     status: str = "ok",
-) -> Scoring[TextRatings]:
-    """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
+) -> ScoringSteps[TextRatings]:
+    """Rate a text in every dimension; if one has no log-probabilities, all are sampled.
 
-    For `yield from` in a task's `score` (asking.py). Where the judge or the host's request fails
-    there is no score. What is no answer (empty, refused, cut off) is the candidate's own failure:
-    it is not put to the judge and has the score 0, which is below the scale (rating_means.py).
+    For `yield from` in a task's `score` (asking.py). If the judge or the model's request fails,
+    there is no score. A text that is no answer (empty, refused, cut off) is the candidate's
+    failure: it needs no judge and has the score 0, below the scale (rating_means.py).
 
     Args:
-        asked: each dimension's criterion, by the name of its ask; of schema `GEvalRating`, with
-            `bare` set to its score and `top_logprobs` to `TOP_LOGPROBS`.
-        status: of the text where it was parsed from a reply; other than ok, nobody is asked.
+        criteria: criterion by dimension, the name of its ask; of schema `GEvalRating`, with `bare`
+            set to its score and `top_logprobs` to `TOP_LOGPROBS`.
+        fields: the criteria's fields but `candidate`.
+        reply: the text.
+        status: the text's status if it was parsed from a reply; no judge is asked unless it is ok.
     """
     candidate = ""
     if status in ("ok", "refused"):
         status, candidate = reply_text.to_judge(reply)
     nothing = 0.0 if status in CANDIDATE_FAILURES else None
-    done = dict.fromkeys(asked, Judged("", status, nothing, None))
+    done = dict.fromkeys(criteria, JudgedAnswer("", status, nothing, None))
     if status == "ok":
         shown = {**fields, "candidate": candidate}
-        first = [_RatingAsk(name, one, shown) for name, one in asked.items()]
+        first = [_RatingRequest(name, one, shown) for name, one in criteria.items()]
         given = yield first
-        done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
+        done = {
+            request.name: judged_answer(candidate, one)
+            for request, one in zip(first, given, strict=True)
+        }
         if all(one.status == "ok" for one in done.values()) and _mode(done) is None:
             pairs = zip(first, given, strict=True)
-            given = yield [_DrawnAsk(a.name, a.criterion, shown, first=one) for a, one in pairs]
-            done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
+            given = yield [
+                _SampledRequest(a.name, a.criterion, shown, first=one) for a, one in pairs
+            ]
+            done = {
+                request.name: judged_answer(candidate, one)
+                for request, one in zip(first, given, strict=True)
+            }
     failed = [one for one in done.values() if one.status != "ok"]
     mode = None if failed else _mode(done)
     field = {"logprobs": "expected", "samples": "score"}.get(mode or "", "")
@@ -188,22 +213,22 @@ def rated(
     }
 
 
-def _mode(done: Mapping[str, Judged]) -> str | None:
-    """The mode that all dimensions have; None if they have none in common yet."""
-    given = [one.verdict for one in done.values() if one.verdict is not None]
+def _mode(answers: Mapping[str, JudgedAnswer]) -> str | None:
+    """Return the common mode of all dimensions; None if they have none yet."""
+    given = [one.verdict for one in answers.values() if one.verdict is not None]
     if all(verdict.expected is not None for verdict in given):
         return MODES["geval_logprobs"]
-    # A mean's parts are the same judge's; a panel's are others'.
+    # The parts of a mean are by the same judge, those of a panel by others.
     means = [one.parts and all(part.judge == one.judge for part in one.parts) for one in given]
     return MODES["geval_samples"] if all(means) else None
 
 
 def column(metric: str, results: Iterable[TextRating]) -> list[rating_means.DimensionRating]:
-    """G-Eval's results as one of its two metrics takes them, each with `score` and `status`.
+    """Return G-Eval's results for one of its two metrics, each with `score` and `status`.
 
-    Texts that were not rated have no mode: they are in the column of a run's mode, and in both
-    if it has both. One of the other mode has no score here and the status `other_mode`. If
-    none has the metric's mode the column is empty: there is no such number.
+    A text without a rating has no mode: it counts in the metric of the run's mode, and in both if
+    the run has both. A text of the other mode has no score here and the status `other_mode`. If no
+    text has the metric's mode, the result is empty: there is no such number.
     """
     given, mode = list(results), MODES[metric]
     if all(one["mode"] != mode for one in given):
@@ -213,9 +238,9 @@ def column(metric: str, results: Iterable[TextRating]) -> list[rating_means.Dime
 
 
 def sampling(config: JudgeConfig) -> JudgeConfig:
-    """The judge that draws G-Eval's samples: the same at `TEMPERATURE`.
+    """Return the judge that draws G-Eval's samples: the same judge at `TEMPERATURE`.
 
-    A temperature above 0 is the user's choice and stays; a reasoning model's has no setting.
+    A temperature above 0 is the user's choice and stays; a reasoning model has no temperature.
     """
     if not config.endpoints or config.members or config.sampling.temperature != 0:
         return config
@@ -223,37 +248,37 @@ def sampling(config: JudgeConfig) -> JudgeConfig:
 
 
 @dataclass(frozen=True)
-class _RatingAsk(Ask):
-    """A dimension's rating with the probabilities of its token; all have the same mode."""
+class _RatingRequest(JudgeRequest):
+    """An ask for a dimension's rating with its token's probabilities; all have the same mode."""
 
     in_one: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class _DrawnAsk(Ask):
-    """SAMPLES ratings, where a judge gives no probabilities: their mean."""
+class _SampledRequest(JudgeRequest):
+    """An ask for the mean of SAMPLES ratings, from a judge without probabilities."""
 
-    first: Verdict | None = None  # that told so; its usage counts with theirs
+    first: Verdict | None = None  # the verdict without probabilities; its usage is counted
 
     def answered(self, judge: Judge) -> Verdict:
-        """Return the mean of samples (`drawn`)."""
-        return drawn(judge, self)
+        """Return the mean of the samples (`drawn`)."""
+        return sampled_verdict(judge, self)
 
     def stands(self, saved: Verdict) -> bool:  # noqa: ARG002
-        """Not by itself: the rating before it has the mean's place among saved verdicts."""
+        """Return False: among saved verdicts, the first rating's verdict has the mean's place."""
         return False
 
 
-def drawn(judge: Judge, ask: _DrawnAsk) -> Verdict:
-    """The mean of an ask's samples at `TEMPERATURE`; a failure unless more than half have a score.
+def sampled_verdict(judge: Judge, request: _SampledRequest) -> Verdict:
+    """Return the mean of a request's samples at `TEMPERATURE`; a failure if most have no score.
 
-    The verdict that it follows (`first`) is not in the mean, but its usage counts here.
+    The verdict before it (`first`) is not in the mean, but its usage is counted here.
     """
     config = sampling(judge.config)
-    # A judge that is not the run's own (a stand-in) draws them itself.
-    if config != judge.config and judges.make(judge.config) is judge:
-        judge = judges.make(config)
-    given = judge.verdicts(ask.criterion, ask.fields, SAMPLES)
+    # A judge of another session (a stand-in) draws the samples itself.
+    if config != judge.config and judges.make_judge(judge.config) is judge:
+        judge = judges.make_judge(config)
+    given = judge.verdicts(request.criterion, request.fields, SAMPLES)
     scores = [one.score for one in given if one.score is not None]
     enough = 2 * len(scores) > len(given)
     told = f"mean of {len(scores)} of {len(given)} samples"
@@ -266,6 +291,6 @@ def drawn(judge: Judge, ask: _DrawnAsk) -> Verdict:
         judge=given[0].judge,
         model=given[0].model,
         setup=given[0].setup,
-        usage=total_usage([*([ask.first] if ask.first else []), *given]),
+        usage=total_usage([*([request.first] if request.first else []), *given]),
         parts=tuple(given),
     )

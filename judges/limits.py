@@ -1,6 +1,6 @@
-"""Limits on how fast and how much a judge is asked, and when it is given up.
+"""Limits on the rate and number of a judge's requests, and the end of a failing endpoint's use.
 
-Everything here counts one process. The processes of a run divide its limits with `share`.
+All counts are of one process. The processes of a run divide its limits with `share`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from lmms_eval_tasks.judges.verdict import Status, sum_known
 N = TypeVar("N", int, float)
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
-LATE, FACTOR = 0.4, 1.5  # of a request's time, and of the fastest reply: simulated with one slot
-START = 4  # requests in flight at first: nobody knows yet what an endpoint takes
+# Factors of the timeout, and of the fastest reply's time; found by simulation with one slot.
+LATE, FACTOR = 0.4, 1.5
+START = 4  # requests in flight at first, since an endpoint's capacity is not known
 _ROUNDING = 1e-9  # below the price of any token in dollars: sums of floats are not exact
 
 
 def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | None:
-    """The part of a run's limit that process `rank` of `world` may use; None stays None.
+    """Return the part of a run's limit that process `rank` of `world` may use; None stays None.
 
     Integers (calls, concurrency) are divided into integers whose sum is `total`, unless `at_least`
-    lifts some. Floats (dollars, rates) are divided evenly.
+    raises some. Floats (dollars, rates) are divided evenly.
     """
     if total is None:
         return None
@@ -37,9 +38,9 @@ def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | N
 
 
 class Rate:
-    """At most so many requests a minute (None: no limit), and BURST seconds' worth at once.
+    """A limit of requests a minute (None: no limit), with BURST seconds' worth at once.
 
-    A token bucket that is reserved ahead, in the order of the calls. Thread-safe.
+    A token bucket with reservations in the order of the calls. Thread-safe.
     """
 
     def __init__(
@@ -49,21 +50,21 @@ class Rate:
         after: float = 0.0,
     ) -> None:
         self.per_minute, self._clock = per_minute, clock
-        # When the bucket will be full again, if nothing more is reserved. Processes that share a
-        # limit begin one after the other.
+        # The time when the bucket is full again, without further reservations. Processes that share
+        # a limit start one after the other.
         self._full = clock() + after if after else -math.inf
-        self._opens = -math.inf  # when a pause ends that the endpoint asked for
+        self._opens = -math.inf  # the end of a pause that the endpoint requested
         self._lock = threading.Lock()
 
     def pause(self, seconds: float) -> None:
-        """Send nothing for so long: what one request was told holds for all."""
+        """Send nothing for some seconds: a pause requested by one reply holds for all."""
         with self._lock:
             self._opens = max(self._opens, self._clock() + seconds)
 
     def reserve(self) -> float:
-        """Take the next turn; returns the seconds to wait before going ahead, 0.0 or more.
+        """Take the next turn; return the seconds to wait before the request, 0.0 or more.
 
-        Every attempt reserves, a retry as well: endpoints also count those that they turn down.
+        Every attempt reserves, a retry too: endpoints also count requests that they reject.
         """
         with self._lock:
             now = self._clock()
@@ -77,16 +78,16 @@ class Rate:
 
 
 class Flight:
-    """A limit on the requests in flight to an endpoint: as many as it takes, `most` at most.
+    """A limit on the requests in flight to an endpoint, which adapts up to `most`.
 
-    Each reply lets one more out, so that the number doubles with every round, until the endpoint is
-    too busy or too slow; that halves it, once for all requests that were under way together, and
-    from then on a whole round lets one more out. A reply that takes LATE of its time, and FACTOR
-    times as long as the fastest, lets none out: requests begin to queue there. Thread-safe.
+    Each reply adds one request, so that the number doubles every round, until the endpoint is too
+    busy or too slow. That halves the number, once for all requests in flight together; from then on
+    a whole round adds one request. A reply that takes LATE of the timeout, and FACTOR times as long
+    as the fastest reply, adds none: requests queue at the endpoint. Thread-safe.
 
     Args:
-        most: requests in flight that are never exceeded.
-        start: requests in flight at first.
+        most: the largest number of requests in flight.
+        start: the number at first.
         timeout: seconds that a request has.
     """
 
@@ -108,14 +109,15 @@ class Flight:
 
     @contextmanager
     def turn(self, breaker: Breaker) -> Iterator[None]:
-        """Around one request, once there is room for it.
+        """Context manager for one request, entered when there is room for it.
 
         Raises:
-            ProviderError: `skipped`: the endpoint was given up; or the request's own.
+            ProviderError: `skipped` if the endpoint was given up; or the request's error.
         """
         with self._free:
             while self.now >= self.allowed and not breaker.is_open:
-                self._free.wait(0.5)  # a breaker wakes nobody here
+                # With a timeout, since the breaker does not notify this condition.
+                self._free.wait(0.5)
             if breaker.is_open:
                 raise ProviderError(breaker.reason, Status.SKIPPED)
             self.now += 1
@@ -135,7 +137,7 @@ class Flight:
                 self._free.notify(max(1, self.allowed - self.now))
 
     def _more(self, seconds: float) -> float:
-        """Return how many more requests a reply lets out that took so long."""
+        """Return how many more requests may go out after a reply that took `seconds`."""
         with self._free:
             self._latest = time.monotonic()
             self._fastest = min(self._fastest, seconds)
@@ -152,8 +154,11 @@ class Flight:
 
 
 class Breaker:
-    """Gives an endpoint up, for the rest of the process, once `after` requests in a row failed with
-    all their retries; 0 never does. `reason` is one line, empty while it is closed. Thread-safe.
+    """The state of an endpoint, which is given up after too many failures in a row.
+
+    After `after` requests in a row that failed with all their retries, it stays given up for the
+    rest of the process; 0: never. `reason` is one line, empty while the endpoint is in use.
+    Thread-safe.
     """
 
     def __init__(self, after: int) -> None:
@@ -162,11 +167,11 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """True if nothing more is to be sent."""
+        """True if no further request may go out."""
         return bool(self.reason)
 
     def failure(self, reason: str) -> None:
-        """A request got no reply, for this reason."""
+        """Count a request that failed for this reason."""
         with self._opened:
             self._failures += 1
             if 0 < self.after <= self._failures:
@@ -174,43 +179,43 @@ class Breaker:
                 self.open(f"{self.after} requests in a row failed, the last with: {last}")
 
     def success(self) -> None:
-        """A request got a reply: the endpoint is alive."""
-        if self._failures:  # read without the lock, which almost every call can do without
+        """Count a request that got a reply."""
+        if self._failures:  # read without the lock, which nearly no call needs
             with self._opened:
                 self._failures = 0
 
     def open(self, reason: str) -> None:
-        """Give up now, for another reason (an interrupted run); the first reason is kept."""
+        """Give the endpoint up now, such as in an interrupted run; the first reason stays."""
         with self._opened:
             self.reason = self.reason or reason
             self._opened.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep; False as soon as the breaker is open, True if it stayed closed all the time."""
+        """Sleep; return False as soon as the endpoint is given up, True after the whole time."""
         with self._opened:
             return not self._opened.wait_for(lambda: self.is_open, max(0.0, seconds))
 
 
 @dataclass(slots=True, eq=False)
 class Bill:
-    """The calls and dollars of a call: at most so much before it is made, paid after it."""
+    """The calls and dollars of one call: the upper bound before it, the payment after it."""
 
     calls: int
-    cost: float | None  # dollars; None where the price or the tokens are unknown
+    cost: float | None  # dollars; None if the price or the tokens are unknown
     judge: str = ""
 
 
 class Budget:
-    """A process's budget. Never exceeded as long as the upper bounds hold. Thread-safe.
+    """A process's budget, kept as long as the upper bounds hold. Thread-safe.
 
-    A call is a reply that was received, since that is what is paid for: also one that nobody can
-    read, and each sample's own. Attempts without a reply and cached replies are none. A bill above
-    its bound (an endpoint that ignores max_tokens) lifts all bounds of that judge as much.
+    A call is a received reply, since replies are paid for: also an unreadable one, and each sample.
+    Attempts without a reply and cached replies do not count. A bill above its upper bound (an
+    endpoint that ignores max_tokens) raises all later bounds of that judge by the same factor.
 
     Attributes:
-        calls: paid so far; `max_calls` = 0 serves cached replies only.
+        calls: paid so far; `max_calls` = 0 allows cached replies only.
         cost: dollars paid so far; None once a call's cost was unknown (no `max_cost` then).
-        excess: by how many times each judge's largest bill was above its bound, 1.0 or more.
+        excess: by judge, the largest ratio of a bill to its bound, 1.0 or more.
     """
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
@@ -218,15 +223,15 @@ class Budget:
         self.calls = 0
         self.cost: float | None = 0.0
         self.excess: dict[str, float] = {}
-        self._held: list[Bill] = []  # the most that calls under way may cost
+        self._held: list[Bill] = []  # upper bounds of the calls in flight
         self._settled = threading.Condition()
 
     @contextmanager
     def hold(self, calls: int, cost: float | None, judge: str = "") -> Iterator[Bill]:
-        """Around one call that may cost so much at most; nothing is paid unless the bill says so.
+        """Context manager for one call with an upper bound; only the yielded bill is paid.
 
-        Where it might be over the budget because of what other threads hold, it waits for them. A
-        bill whose cost is None counts as the upper bound.
+        If the call might exceed the budget because of other threads' calls in flight, it waits for
+        them. A bill whose cost is None counts as the upper bound.
 
         Raises:
             ProviderError: `skipped`: over the budget.
@@ -250,12 +255,12 @@ class Budget:
                 self.cost = sum_known([self.cost, most.cost if bill.cost is None else bill.cost])
                 self._settled.notify_all()
 
-    def _over(self, *wanted: Bill) -> str:
-        """The limit that all these together would pass, in words, or ''."""
-        calls = self.calls + sum(each.calls for each in wanted)
+    def _over(self, *bills: Bill) -> str:
+        """Return the limit that these bills together would exceed, in words, or ""."""
+        calls = self.calls + sum(each.calls for each in bills)
         if self.max_calls is not None and calls > self.max_calls:
             return f"over the budget of {self.max_calls} calls"
-        held = (self.excess.get(one.judge, 1.0) * (one.cost or 0.0) for one in wanted)
+        held = (self.excess.get(one.judge, 1.0) * (one.cost or 0.0) for one in bills)
         cost = (self.cost or 0.0) + sum(held)
         over = self.max_cost is not None and cost > self.max_cost + _ROUNDING
         return f"over the budget of ${self.max_cost:.3g}" if over else ""

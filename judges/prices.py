@@ -1,7 +1,7 @@
-"""The units of judging: tokens of texts, and the prices of models.
+"""Tokens of texts and pictures, and prices of models.
 
-A price that is listed nowhere is None and shown as unknown; it is never 0. The same model at
-another endpoint does not have the same price: the packaged file speaks for OpenAI's own alone.
+A price that is not listed is None and shown as unknown, never 0. The same model at another endpoint
+has another price: the packaged file is about OpenAI's endpoint alone.
 """
 
 from __future__ import annotations
@@ -26,37 +26,36 @@ from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 # --- tokens ---------------------------------------------------------------------------------------
-#
-# tiktoken's own count where its vocabulary is in its cache already: exact for OpenAI's models, and
-# nothing is downloaded. Else a rule that needs none: a token for each piece that OpenAI's encodings
-# cut a text into, and more for long words, most of all in lines that read like Italian, and for
-# rare scripts. Its constants were set on the texts of tests/cases/token_counts.json, whose English
-# and Italian it counts within STATED_ERROR; other languages and vocabularies were not measured.
+# tiktoken's count, if its vocabulary is in its cache: exact for OpenAI's models, without a
+# download. Else a rule without a vocabulary: a token for each piece that OpenAI's encodings cut a
+# text into, and more for long words, most of all in lines that read like Italian, and for rare
+# scripts. Its constants were set on the texts of tests/cases/token_counts.json, whose English and
+# Italian it counts within STATED_ERROR; other languages and vocabularies were not measured.
 
-PER_MESSAGE = 3  # role and markers of one chat message, as in OpenAI's own cookbook
+PER_MESSAGE = 3  # role and markers of one chat message, as in OpenAI's cookbook
 PER_REQUEST = 3  # the beginning of the reply
-STATED_ERROR = 0.10  # of a total, Italian or English
+STATED_ERROR = 0.10  # relative error of a total, Italian or English
 
 _PIECE = re.compile(
     r"[^\r\n\w]?[^\W\d_]+|\d{1,3}| ?(?:[^\s\w]|_)+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-_VOWELS = frozenset("aiouàèéìíòóùú")  # not e: English words end in it as often
-_NO_WORD = 20  # letters; longer runs are no words (hashes, base64) and split all over
+_VOWELS = frozenset("aiouàèéìíòóùú")  # not e: English words end in it as often as Italian ones
+_NO_WORD = 20  # letters; longer runs are no words (hashes, base64) and split everywhere
 
 
 def count(text: str) -> int:
-    """Tokens of `text` by the rule; 0 only for an empty text."""
+    """Return the tokens of `text` by the rule; 0 only for an empty text."""
     return round(sum(map(_line, re.findall(r"[^\n]+\n*|\n+", text))))
 
 
-# A judge's prompt is the same in every request but for a few lines.
+# Cached: a judge's prompt is the same in every request but for a few lines.
 @lru_cache(maxsize=1024)
 def _line(line: str) -> float:
-    # How much it reads like Italian, from the words that end in a vowel: 5 % in English, 50 there.
+    # How Italian the line is: about 5 % of English words end in such a vowel, 50 % of Italian ones.
     words = _LONG_WORD.findall(line)
     share = sum(word[-1] in _VOWELS for word in words) / max(1, len(words))
     romance, total = min(1.0, max(0.0, (share - 0.15) / 0.15)), 0.0
@@ -65,7 +64,7 @@ def _line(line: str) -> float:
         total += 1
         if not piece[-1].isalpha():
             total += 0 if piece.isascii() else 0.7 * (length - 1)
-        elif piece[-1] < "\u0250":  # Latin
+        elif piece[-1] < "\u0250":  # a Latin letter
             total += romance * 0.33 * max(0, known - 5) + (1 - romance) * 0.05 * max(0, known - 7)
             total += 0.35 * (length - known)
         else:
@@ -74,7 +73,7 @@ def _line(line: str) -> float:
 
 
 class Counter(NamedTuple):
-    """A way to count: its name for reports, and the stated error of a total (None: unknown)."""
+    """A way to count: its name for reports, and the relative error of a total (None: unknown)."""
 
     name: str
     count: Callable[[str], int]
@@ -82,7 +81,7 @@ class Counter(NamedTuple):
 
 
 def counter(model: str) -> Counter:
-    """The best counter for `model` that needs no download."""
+    """Return the best counter for `model` that needs no download."""
     import tiktoken
 
     try:
@@ -92,21 +91,21 @@ def counter(model: str) -> Counter:
     if not is_cached(encoding):
         return Counter(f"built-in estimate for {encoding}", count, STATED_ERROR)
     exact = tiktoken.get_encoding(encoding)
-    # encode_ordinary: a text that spells <|endoftext|> is text.
+    # encode_ordinary: <|endoftext|> in a text is text.
     return Counter(f"tiktoken {encoding}", lambda text: len(exact.encode_ordinary(text)), 0.0)
 
 
 def is_cached(encoding: str) -> bool:
-    """Return whether tiktoken has `encoding` in its folder (TIKTOKEN_CACHE_DIR)."""
+    """Return True if tiktoken has `encoding` in its folder (TIKTOKEN_CACHE_DIR)."""
     given = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     folder = Path(tempfile.gettempdir()) / "data-gym-cache" if given is None else Path(given)
     address = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
     name = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
-    return given != "" and (folder / name).is_file()  # an empty name switches the cache off
+    return given != "" and (folder / name).is_file()  # an empty name switches tiktoken's cache off
 
 
 def count_messages(messages: Sequence[Mapping[str, Json]], number: Callable[[str], int]) -> int:
-    """Tokens of a request's chat messages: texts, images, and what the chat form adds."""
+    """Return the tokens of a request's chat messages: texts, images, and the chat format's."""
     total = PER_REQUEST + PER_MESSAGE * len(messages)
     for message in messages:
         content = message["content"]
@@ -124,9 +123,9 @@ def count_messages(messages: Sequence[Mapping[str, Json]], number: Callable[[str
 
 
 def upper_bound(messages: Sequence[Mapping[str, Json]]) -> int:
-    """Tokens that a request hardly exceeds, to reserve a budget and a rate before it is sent.
+    """Return a number of tokens that a request hardly exceeds, for reservations of budget and rate.
 
-    Two fifths over the estimate and ten for each text, at most its bytes.
+    It is 1.4 times the estimate plus ten for each text, but at most the text's bytes.
     """
 
     def most(text: str) -> int:
@@ -136,20 +135,21 @@ def upper_bound(messages: Sequence[Mapping[str, Json]]) -> int:
 
 
 def image_tokens(width: int, height: int) -> int:
-    """Estimated tokens of an image in pixels: OpenAI's published rule for gpt-4o and gpt-4.1.
+    """Return the estimated tokens of an image in pixels: OpenAI's rule for gpt-4o and gpt-4.1.
 
-    Made to fit 2048 x 2048, then its shorter side to 768, never enlarged; 85 tokens and 170 for
-    each tile of 512 x 512. Small and reasoning models and other endpoints' count otherwise.
+    The image is shrunk to fit 2048 x 2048, then its shorter side to 768, never enlarged; 85 tokens,
+    and 170 for each tile of 512 x 512. Small and reasoning models and other endpoints count
+    differently.
     """
     scale = min(1.0, 2048 / max(width, height), 768 / min(width, height))
-    # Rounded: 1366 * (512 / 1366) must not reach into another tile.
+    # Rounded: 1366 * (512 / 1366) must not need another tile.
     across, down = (math.ceil(round(side * scale, 6) / 512) for side in (width, height))
     return 85 + 170 * across * down
 
 
 # --- prices ---------------------------------------------------------------------------------------
 
-BATCH_DISCOUNT = 0.5  # share that OpenAI's Batch API takes off
+BATCH_DISCOUNT = 0.5  # discount of OpenAI's Batch API
 _Amount = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 
 
@@ -160,7 +160,7 @@ class Price(BaseModel):
 
     input: _Amount
     output: _Amount
-    cached_input: _Amount | None = None  # from the endpoint's own prompt cache; None: as `input`
+    cached_input: _Amount | None = None  # tokens from the endpoint's prompt cache; None: as `input`
     source: str = ""
 
     def cost(
@@ -170,10 +170,13 @@ class Price(BaseModel):
         cached_tokens: int = 0,
         batch: bool = False,
     ) -> float | None:
-        """Dollars for one reply, or None if a token count is unknown.
+        """Return the dollars of one reply, or None if a token count is unknown.
 
-        Of the prompt's tokens `cached_tokens` were read from the endpoint's own cache; the reply's
-        include hidden reasoning. `batch`: asked through the Batch API.
+        Args:
+            prompt_tokens: tokens of the prompt.
+            completion_tokens: tokens of the reply, with hidden reasoning.
+            cached_tokens: the prompt's tokens that the endpoint read from its cache.
+            batch: True for OpenAI's Batch API.
         """
         if prompt_tokens is None or completion_tokens is None:
             return None
@@ -193,16 +196,16 @@ class _File(BaseModel):
 
 @dataclass(frozen=True)
 class PriceList:
-    """Prices by entry (`MODEL` at OpenAI, `MODEL@BASE_URL`, `MODEL@*`), and where they are from."""
+    """Prices by entry (`MODEL` at OpenAI, `MODEL@BASE_URL`, `MODEL@*`), and their origin."""
 
     entries: Mapping[str, Price]
     origin: str  # for reports: "prices of 2026-11-21"
 
     def of(self, model: str, base_url: str | None) -> Price | None:
-        """The price of `model` at an endpoint (None: OpenAI's own), or None: unknown.
+        """Return the price of `model` at an endpoint (None: OpenAI's own), or None if unknown.
 
-        A name with a full date (gpt-4o-2024-08-06) has the price of the name without it unless it
-        is listed itself.
+        A name with a full date (gpt-4o-2024-08-06) that is not listed has the price of the name
+        without it.
         """
         endpoint = (base_url or DEFAULT_BASE_URL).rstrip("/")
         places = [""] if endpoint == DEFAULT_BASE_URL else [f"@{endpoint}", "@*"]
@@ -214,7 +217,7 @@ class PriceList:
 
 
 def load_prices(override: Path | None = None) -> PriceList:
-    """The packaged prices with the user's file over them, entry by entry.
+    """Return the packaged prices, with the entries of the user's file in place of ours.
 
     Raises:
         JudgeError: the user's file cannot be read or an entry is wrong; names file and entry.
@@ -226,7 +229,7 @@ def load_prices(override: Path | None = None) -> PriceList:
         try:
             file = _File.model_validate(read_yaml(path, form))
         except ValidationError as error:
-            raise JudgeError(f"{path}: {told(error)}") from None
+            raise JudgeError(f"{path}: {validation_problems(error)}") from None
         entries |= {name.rstrip("/"): price for name, price in file.models.items()}
         dated = f" of {file.date}" if file.date else " (no date)"
         origin.append(f"{path.name}{dated} over them" if origin else f"prices{dated}")

@@ -1,7 +1,7 @@
-"""From a judge's reply to a verdict: the one reader of what judges say. Pure.
+"""From a judge's reply to a verdict: the only reader of judges' replies. Pure.
 
-The same reply gives the same verdict, however it was obtained (endpoint, cache, batch file,
-recording). Nothing is evaluated and nothing is guessed: what a text leaves open is no verdict.
+The same reply gives the same verdict, from any source (endpoint, cache, batch file, recording).
+Nothing is evaluated and nothing is guessed: an ambiguous text is no verdict.
 """
 
 from __future__ import annotations
@@ -40,34 +40,37 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import unknown_mark
 
-_MAX_REASON = 300  # characters of what went wrong that a verdict keeps
-# Keys beside those of a schema whose texts are no second verdict, as one under `rating` may be.
+_MAX_REASON = 300  # characters of an error that a verdict keeps
+# Keys outside a schema whose texts are no second verdict; a text under `rating` may be one.
 _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "rationale"}
-_SCALE_ENDS = {"max_score", "max", "scale", "out_of"}  # numbers beside a score, if they are its end
+# Keys of numbers beside a score that may be the scale's end.
+_SCALE_ENDS = {"max_score", "max", "scale", "out_of"}
 _VERDICTS = {"label", "verdict", "answer", "judgement", "judgment", "decision", "result"}
-_MAX_RAW = 10_000  # characters of a reply that is no verdict which are kept in its place
-# A field without braces, in the schema's own words: "correct: false" above its reason.
+_MAX_RAW = 10_000  # characters that are kept of a reply without a verdict
+# A field without braces, with the schema's key: "correct: false" before its reason.
 _FIELD_LINE = re.compile(
     r"[\s`]*['\"]?(?P<name>\w{1,20})['\"]?: ?(?P<value>true|false)(?=,?\s*(?:\n|\Z))", re.IGNORECASE
 )
 
 
-def judged(
+def read_verdict(
     criterion: Criterion, fields: Mapping[str, object], reply: JudgeReply, label: str
 ) -> Verdict:
     """Return the verdict on `fields` that `reply` states.
 
     Statuses: `api_error` for a recorded failure of the endpoint (JudgeReply.failure); `truncated`
-    for a reply that was cut off, also where what arrived looks whole, but for a label that stands
-    whole before its reason was cut (the authors of MAIA read the first word); `refused` for a
-    content filter or a refusal; `parse_failure` (or `truncated`) for a text that is not one verdict
-    (`reader.read`); else `ok`, with the criterion's score. An `ok` without a reason has
-    `reason == ""`, so that such verdicts can be counted.
+    for a reply that was cut off, even if it looks whole, except after a whole label whose reason
+    was cut (MAIA's authors read the first word); `refused` for a content filter or a refusal;
+    `parse_failure` (or `truncated`) for a text that is no single verdict (`read_reply`); else `ok`,
+    with the criterion's score. An `ok` without a reason has `reason == ""`, so that such verdicts
+    can be counted.
 
     Args:
-        fields: what it was asked about; texts of `criterion.untrusted` may be quoted in the reply.
-        reply: what came back. Its text is kept in `raw` in every case; of a long one that is no
-            verdict, both ends.
+        criterion: the criterion.
+        fields: the request's fields; the reply may quote texts of `criterion.untrusted`.
+        reply: the endpoint's reply. `raw` always keeps its text; of a long text without a verdict,
+            both ends.
+        label: the judge's label.
     """
     usage = Usage(1, reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.batch)
     common: dict[str, Any] = {"judge": label, "model": reply.model, "usage": usage}
@@ -75,12 +78,12 @@ def judged(
     examples = [criterion.system, criterion.template]
     given = criterion.schema, quotable(criterion, fields), bare, criterion.labels
 
-    def said(text: str) -> BaseModel:
-        return read(text, *given, examples=examples, cut=cut)
+    def parse(text: str) -> BaseModel:
+        return read_reply(text, *given, examples=examples, cut=cut)
 
     def stated(text: str) -> int | None:
         try:
-            return int(getattr(said(text), bare or ""))
+            return int(getattr(parse(text), bare or ""))
         except UnreadableError:
             return None
 
@@ -93,7 +96,7 @@ def judged(
             raise UnreadableError("stopped by a content filter", Status.REFUSED)
         if reply.refusal or reply.text is None:
             raise UnreadableError(reply.refusal or "a reply without content", Status.REFUSED)
-        value = said(reply.text)
+        value = parse(reply.text)
     except UnreadableError as problem:
         why = str(problem)[:_MAX_REASON]
         status = Status.TRUNCATED if cut else problem.status
@@ -105,7 +108,7 @@ def judged(
 
 
 def _ends(text: str) -> str:
-    """A text's beginning and end, if it is long; nobody but people will read it."""
+    """Return a text's beginning and end, if it is long: only people will read it."""
     if (left_out := len(text) - _MAX_RAW) <= 0:
         return text
     half = _MAX_RAW // 2
@@ -113,7 +116,7 @@ def _ends(text: str) -> str:
 
 
 def quotable(criterion: Criterion, fields: Mapping[str, object]) -> list[str]:
-    """The texts of the criterion's untrusted fields; a list's items one by one."""
+    """Return the texts of the criterion's untrusted fields; a list's items one by one."""
     texts: list[str] = []
     for name in criterion.untrusted:
         value = fields.get(name, ())
@@ -121,16 +124,16 @@ def quotable(criterion: Criterion, fields: Mapping[str, object]) -> list[str]:
     return texts
 
 
-def said(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
+def parsed_reply(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
     """Return a verdict's reply in the criterion's schema; None if it cannot be read."""
     try:
         sources, labels = quotable(criterion, fields), criterion.labels
-        return read(verdict.raw, criterion.schema, sources, labels=labels)
+        return read_reply(verdict.raw, criterion.schema, sources, labels=labels)
     except UnreadableError:
         return None
 
 
-def read(
+def read_reply(
     reply: str,
     schema: type[BaseModel],
     untrusted: Iterable[str] = (),
@@ -140,38 +143,44 @@ def read(
     examples: Iterable[str] = (),
     cut: bool = False,
 ) -> BaseModel:
-    """The verdict in `reply`, as an instance of `schema`.
+    """Return the verdict in `reply`, as an instance of `schema`.
 
-    Reasoning is dropped (`without_reasoning`). Then every outermost `{...}` counts, bare, fenced or
-    inside prose: exactly one may carry keys of the schema (repeated equal ones count once), and no
-    such key may stand outside of it. Objects are JSON, Python dicts, or dicts with unescaped quotes
-    in their strings. An object inside another is never a verdict.
+    Reasoning is removed (`without_reasoning`). Then every outermost `{...}` counts, bare, fenced or
+    inside prose: exactly one may have keys of the schema (equal ones count once), and no such key
+    may stand outside it. Objects are JSON, Python dicts, or dicts with unescaped quotes in their
+    strings. An object inside another is never a verdict.
 
     Types are strict, with these exceptions: "true" and "false" for a boolean; a number in quotes,
     also over its scale's end ("4/5"), for a number; 4.0 for a whole number; a label in other case.
-    Repeated keys are failures, and unknown ones; but a reason's text that nobody asked for is left
-    out, and so are a `confidence` and the scale's end.
+    Repeated and unknown keys are failures; but an unrequested reason's text is ignored, and so are
+    a `confidence` and the scale's end.
 
-    An object that the words around it deny, suppose or ask, or give as an example, is no verdict.
+    An object that the words around it deny, suppose, ask or call an example is no verdict.
 
     With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
-    `\\boxed{4}`, `Rating: 4` (also Score, at the start of a sentence), or the
-    number alone or before its reason (ratings.py). All such ratings must be equal, also beside
-    an object, and a scale's end must be the schema's. A missing text field `reason` is then "", in
-    an object as well.
+    `\\boxed{4}`, `Rating: 4` (also Score, at the start of a sentence), or the number alone or
+    before its reason (ratings.py). All such ratings must be equal, also outside an object, and a
+    scale's end must be the schema's. A missing text field `reason` is then "", in an object too.
 
-    Of `labels`, words and what each says, one may be the verdict in words (labels.py), or stand
-    in an object under a key of the schema or `label`, `verdict`, ... A missing `reason` is "".
+    With `labels`, words with their meanings, one word may be the verdict (labels.py), or stand in
+    an object under a key of the schema or `label`, `verdict`, ... A missing `reason` is "".
 
-    Whatever stands in the same form in a text of `untrusted` (what a candidate wrote) may be a
-    quotation: it is never a verdict. An object quotes no words: only an object of the candidate's
-    counts there. A label or a number that is the whole reply quotes nobody.
+    A form that also occurs in a text of `untrusted` (the candidate's) may be a quotation: it is
+    never a verdict. An object quotes no words: for it only the candidate's objects count. A label
+    or a number that is the whole reply is no quotation.
 
-    An object with free text that stands in a text of `examples` (the prompt's own) is a copy, and
-    no verdict. One without, such as `{"score": 4}`, is: a copy and an honest reply are the same.
+    An object with free text that occurs in a text of `examples` (the prompt) is a copy, and no
+    verdict. An object without free text, such as `{"score": 4}`, is a verdict: a copy and an honest
+    reply are the same.
 
     Args:
-        cut: the reply was cut off: of `labels`, one that can still change is none.
+        reply: the judge's text.
+        schema: the verdict's form.
+        untrusted: texts that the judge may quote.
+        bare: the field of a rating without an object.
+        labels: words, each with the verdict that it means.
+        examples: the prompt's texts.
+        cut: True if the reply was cut off: then a label that could still change is none.
 
     Raises:
         UnreadableError: with the reason, short and without the reply's text.
@@ -190,11 +199,11 @@ def read(
         text = _closed(text, names, labels)
     spans = list(objects(text, names))
     rest = outside([span for span in spans if span.value is not None], text)
-    # Special tokens of chat templates go, in what a judge may have quoted too.
+    # Remove special tokens of chat templates, also from texts that a judge may have quoted.
     rest, *told = (reply_text.without_special_tokens(one) for one in (rest, *sources))
     told += sources
     words = [label for label, _ in labels]
-    # A label or a number and nothing else quotes nobody: two texts can agree in that.
+    # A reply that is only a label or a number is no quotation: two texts can agree in that.
     alone = reply.strip(" \t\r\n*.").casefold()
     if alone.isdigit() or alone in {word.casefold() for word in words}:
         told = []
@@ -219,7 +228,7 @@ def read(
 def _verdict(
     text: str, spans: Sequence[ObjectSpan], keys: Collection[str], sources: Sequence[str]
 ) -> ObjectSpan | None:
-    """The one object with keys of the schema; None if there is none.
+    """Return the only object with keys of the schema; None if there is none.
 
     Raises:
         UnreadableError: there are different ones, or it stands in a list or in a source.
@@ -239,13 +248,13 @@ def _verdict(
     if len(found) > 1:
         raise UnreadableError("different verdicts in one reply")
     if found and any(one[1] for one in key_places(outside(spans, text), keys)):
-        # The object may have ended early, at a quote of the candidate inside its reason.
+        # The object may have ended early, at the candidate's quoted brace inside its reason.
         raise UnreadableError("a key of the schema stands outside the object")
     return found[0] if found else None
 
 
 def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseModel]]) -> str:
-    """An object that was cut behind its label, `{"correct": false, "reason": "T`, closed there."""
+    """Return a text whose object, cut after its label (`{"correct": false, "re`), is closed."""
     words = "|".join(re.escape(label) for label, _ in labels)
     names = "|".join(re.escape(key) for key in keys if key.casefold() not in _REASONS)
     start = rf"\s*(?:`{{3}}\w*\s*)?\{{\s*([\"']?)(?:{names})\1\s*:\s*"
@@ -256,10 +265,10 @@ def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseMo
 
 
 def _labelled(value: JsonObject, rest: str, labels: Sequence[tuple[str, BaseModel]]) -> JsonObject:
-    """A verdict's object with what its label says in place of the label.
+    """Return a verdict's object with the fields that its label means in place of the label.
 
     Raises:
-        UnreadableError: the object, its reason or the text around it says another label too.
+        UnreadableError: the object, its reason or the text around it states another label too.
     """
     known = {label.casefold(): meaning.model_dump(exclude=_REASONS) for label, meaning in labels}
     made: JsonObject = {}
@@ -288,7 +297,7 @@ def _boolean(value: Json) -> Json:
 
 @lru_cache(maxsize=256)
 def _names(schema: type[BaseModel], *, labelled: bool) -> frozenset[str]:
-    """The keys by which an object in a reply is taken for a verdict."""
+    """Return the keys that make an object in a reply a verdict."""
     fields = schema.model_fields
     names = set(fields).union(*map(_aliases, fields.values()))
     if labelled:
@@ -299,14 +308,14 @@ def _names(schema: type[BaseModel], *, labelled: bool) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _options(schema: type[BaseModel]) -> frozenset[str]:
-    """The texts that the schema's fields offer."""
+    """Return the texts that the schema's fields offer as options."""
     kinds = [field.annotation for field in schema.model_fields.values()]
     literals = [kind for kind in kinds if get_origin(kind) is Literal]
     return frozenset(str(one) for kind in literals for one in get_args(kind))
 
 
 def _aliases(field: FieldInfo) -> set[str]:
-    """The other keys that a field is read from."""
+    """Return the other keys of a field."""
     alias = field.validation_alias
     return {str(name) for name in alias.choices} if isinstance(alias, AliasChoices) else set()
 
@@ -338,7 +347,7 @@ def _validate(value: JsonObject, schema: type[BaseModel], *, reason_may_lack: bo
 
 
 def _typed(value: Json, field: FieldInfo) -> Json:
-    """A value in the field's own type, where only its notation differs."""
+    """Return a value in the field's type, if only its notation differs."""
     kind = field.annotation
     options = get_args(kind) if get_origin(kind) is Literal else ()
     numeric = kind in (int, float) or (options and all(type(o) is int for o in options))

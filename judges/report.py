@@ -1,4 +1,4 @@
-"""Counts of calls, tokens and dollars by task and judge, and the lines that tell them."""
+"""Counts of calls, tokens and dollars by task and judge, and lines about them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lmms_eval_tasks.judges.verdict import Status, Verdict, sum_known
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 _MAX_REASON = 160  # characters
-EVERY = 30.0  # seconds between two lines of the progress
+EVERY = 30.0  # seconds between two lines of progress
 _TASK: ContextVar[str] = ContextVar("lmms_eval_tasks_task", default="")
 
 
 @contextmanager
 def task(name: str) -> Iterator[None]:
-    """Verdicts asked for inside the block belong to task `name`, in the calling thread only."""
+    """Context manager: verdicts in the block belong to task `name`, in the calling thread only."""
     token = _TASK.set(name)
     try:
         yield
@@ -33,28 +33,30 @@ current_task = _TASK.get
 
 @dataclass
 class UsageRow:
-    """The sums of one task and judge. Dollars are rounded to 1e-12, so that order cannot matter.
+    """The sums of one task and judge. Dollars are rounded to 1e-12, so that order has no effect.
 
-    `calls` are replies: a request for n choices counts n. Tokens are those the endpoint reported.
-    A cost is None as soon as one reply's is unknown: a partial sum would pass for the whole.
+    `calls` are replies: a request for n choices counts n. Tokens are those that the endpoint
+    reported. A cost is None as soon as one reply's is unknown: a partial sum would pass for the
+    whole.
     """
 
     task: str = ""
     judge: str = ""
     verdicts: int = 0
     by_status: dict[str, int] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)  # status -> the latest one's reason
+    # Status -> reason of the latest such verdict.
+    reasons: dict[str, str] = field(default_factory=dict)
     repaired: int = 0
     paid_calls: int = 0  # in this run
-    cached_calls: int = 0  # answered by our own cache
+    cached_calls: int = 0  # replies from our cache
     retries: int = 0
-    prompt_tokens: int = 0  # of all replies used, paid now or before
+    prompt_tokens: int = 0  # of all used replies, paid now or before
     completion_tokens: int = 0
-    prefix_tokens: int = 0  # of prompt_tokens: read from the endpoint's own cache
-    unknown_tokens: int = 0  # replies used whose token counts the endpoint did not report
-    cost: float | None = 0.0  # dollars; of all replies used
+    prefix_tokens: int = 0  # part of prompt_tokens that the endpoint read from its cache
+    unknown_tokens: int = 0  # used replies without token counts from the endpoint
+    cost: float | None = 0.0  # dollars of all used replies
     paid_cost: float | None = 0.0
-    models: dict[str, int] = field(default_factory=dict)  # as named in the replies
+    models: dict[str, int] = field(default_factory=dict)  # names in the replies
 
     def add(self, other: UsageRow) -> None:
         """Add the sums of another row; task and judge stay."""
@@ -69,7 +71,7 @@ class UsageRow:
 
     @property
     def calls(self) -> int:
-        """Replies used."""
+        """The number of used replies."""
         return self.paid_calls + self.cached_calls
 
 
@@ -81,7 +83,7 @@ class Ledger:
         self._lock = threading.Lock()
 
     def reply(self, judge: str, reply: JudgeReply, *, paid: bool, cost: float | None) -> None:
-        """A reply was used: paid for now, or from our cache; `cost` in dollars, None: unknown."""
+        """Count a used reply: paid now, or from our cache; `cost` in dollars, None if unknown."""
         known = None not in (reply.prompt_tokens, reply.completion_tokens)
         used = UsageRow(
             paid_calls=int(paid),
@@ -97,31 +99,32 @@ class Ledger:
         self._add(judge, used)
 
     def verdict(self, judge: str, verdict: Verdict) -> None:
-        """A judge gave a verdict."""
+        """Count a judge's verdict."""
         status, failed = verdict.status, verdict.score is None and verdict.reason
         reasons = {status: verdict.reason[:_MAX_REASON]} if failed else {}
         self._add(judge, UsageRow("", "", 1, {status: 1}, reasons, int(verdict.repaired)))
 
     def retry(self, judge: str) -> None:
-        """A request is sent again after an error."""
+        """Count a request that is sent again after an error."""
         self._add(judge, UsageRow(retries=1))
 
     def rows(self) -> list[UsageRow]:
-        """Copies of the sums, sorted by task and judge."""
+        """Return copies of the sums, sorted by task and judge."""
         with self._lock:
             return [_sum([row], row.task, row.judge) for _, row in sorted(self._rows.items())]
 
     def total(self) -> UsageRow:
-        """The sum over all tasks and judges."""
+        """Return the sum over all tasks and judges."""
         return _sum(self.rows())
 
     def as_dicts(self) -> list[JsonObject]:
-        """The rows as plain types, to gather from other ranks and for results."""
+        """Return the rows as plain types, for other processes and for results."""
         return [asdict(row) for row in self.rows()]
 
     def merge(self, rows: Iterable[Mapping[str, Json]]) -> None:
-        """Add rows that `as_dicts` of another process or version gave, as far as they are ours; a
-        rank must not merge its own.
+        """Add rows from `as_dicts` of another process or version; unknown fields are ignored.
+
+        A process must not merge its own rows.
         """
         known = {one.name for one in fields(UsageRow)}
         for values in rows:
@@ -143,13 +146,14 @@ def _sum(rows: Iterable[UsageRow], task: str = "", judge: str = "") -> UsageRow:
 
 class Progress:
     """The progress of verdicts: a line on stderr every half minute, and a last one. Thread-safe.
-    Trouble with stderr ends it, never the run.
 
-    Not tqdm: its lock is one for all forked processes, and one that is killed while it holds it
-    would stop every judge of the others.
+    An error of stderr ends the lines, never the run. It is not tqdm, whose lock is shared by all
+    forked processes: one that is killed while it holds the lock would stop the judges of all
+    others.
 
     Attributes:
-        done: verdicts that tasks got, of them `failed` without a score.
+        done: verdicts that tasks got.
+        failed: those without a score.
     """
 
     def __init__(
@@ -159,10 +163,10 @@ class Progress:
         self._enabled, self._lock = enabled, threading.Lock()
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        self.done = self.failed = self._expected = self._shown = 0
+        self.n_done = self.failed = self._expected = self._shown = 0
 
     def expect(self, verdicts: int) -> None:
-        """Count verdicts that will be given, and show from now on how far they are."""
+        """Add verdicts to the expected number, and begin the lines of progress."""
         with self._lock:
             self._expected += verdicts
             if self._enabled and self._ticker is None:
@@ -173,58 +177,59 @@ class Progress:
         while not self._closed.wait(EVERY):
             self._show(self._expected)
 
-    def given(self, failed: int, verdicts: int = 1) -> None:
-        """Count verdicts that a task got, of them some without a score."""
+    def count(self, failed: int, verdicts: int = 1) -> None:
+        """Count verdicts that a task got, and how many of them have no score."""
         with self._lock:
-            self.done += verdicts
+            self.n_done += verdicts
             self.failed += failed
 
     def close(self) -> None:
-        """Show the last line, unless it was shown."""
+        """Print the last line, unless it was printed."""
         self._closed.set()
         self._show()
 
     def _show(self, expected: int = 0) -> None:
-        """Print the line if there is news, or if one of `expected` verdicts is still to come."""
+        """Print the line if there is news, or if one of `expected` verdicts is still missing."""
         with self._lock:
-            if self._shown < self.done or self.done < expected:
+            if self._shown < self.n_done or self.n_done < expected:
                 self._print()
 
     def _print(self) -> None:
-        self._shown, total = self.done, self._ledger.total()
-        of = f" of {self._expected:,}" if self._expected >= self.done else ""
-        told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} without a score"
+        self._shown, total = self.n_done, self._ledger.total()
+        of = f" of {self._expected:,}" if self._expected >= self.n_done else ""
+        told = f"judging: {self.n_done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
         told += f", {_number(total.retries, 'retry', 'retries')}" if total.retries else ""
-        told += f", {flying:,} in flight" if (flying := self._in_flight()) else ""
+        told += f", {flying:,} running" if (flying := self._in_flight()) else ""
         if self._enabled:
             with suppress(OSError, ValueError):  # a closed pipe, a replaced stream
                 print(told, file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words, to the precision of an estimate."""
+    """Return seconds in words, with the precision of an estimate."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def dollars(amount: float) -> str:
-    """`$1,234.50`, `$0.16`, `$0.0042`; below a hundredth of a cent: `under $0.0001`."""
+    """Return `$1,234.50`, `$0.16`, `$0.0042`; below a hundredth of a cent `under $0.0001`."""
     if 0 < amount < 0.0001:
         return "under $0.0001"
     return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.4f}"
 
 
 def price(amount: float | None) -> str:
-    """`dollars`, or that they are unknown."""
+    """Return `dollars`, or "unknown price"."""
     return "unknown price" if amount is None else dollars(amount)
 
 
-def lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
+def usage_lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
     """Return the lines after a run: one for each task and judge, and their total if several.
 
-    A judge whose replies name more than one model has them in its lines: it changed in the run.
+    If a judge's replies name more than one model, the lines show these: the model changed in the
+    run.
     """
     answered: dict[str, set[str]] = {}
     for row in rows:
@@ -240,26 +245,26 @@ def lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
         models = ", ".join(f"{model} ({n:,})" for model, n in sorted(row.models.items()))
         drift = f", answered by {models}" if len(answered[row.judge]) > 1 else ""
         told.append(f"{name}: {', '.join(parts)}{why}{drift}")
-    if len(rows) > 1 and (calls := _calls(_sum(rows), prices)):  # none where nobody was asked
+    if len(rows) > 1 and (calls := _calls(_sum(rows), prices)):  # empty if no request was sent
         told.append(f"all judges: {', '.join(calls)}")
     return told
 
 
 def of_results(results: Mapping[str, Json], *, by_task: bool = True) -> list[str]:
-    """`lines` of what the judges of a saved run did, which our section of its results tells."""
+    """Return lines about the judges of a saved run, from our section of its results."""
     if not (work := results.get("lmms_eval_tasks", {}).get("judges")):
         return []
     ledger = Ledger()
     ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
-    return lines(ledger.rows(), work["prices"])
+    return usage_lines(ledger.rows(), work["prices"])
 
 
-def departures(found: Iterable[Sequence[str]]) -> list[str]:
-    """A line for each judge and way in which its endpoint departs from what was asked for."""
+def departures(departed: Iterable[Sequence[str]]) -> list[str]:
+    """Return a line for each judge and kind of departure of its endpoint from the requests."""
     names: dict[tuple[str, str], list[str]] = {}
-    for label, how, name in sorted(set(map(tuple, found))):
+    for label, how, name in sorted(set(map(tuple, departed))):
         names.setdefault((label, how), []).append(name)
-    words = {"ignored": "takes and ignores", "left out": "does not take"}
+    words = {"ignored": "accepts but ignores", "left out": "rejects"}
     return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
 
 
@@ -271,7 +276,7 @@ def _calls(row: UsageRow, prices: str) -> list[str]:
     parts += [_number(row.repaired, "repair")] if row.repaired else []
     if row.calls:
         prefix = f"{row.prefix_tokens:,} of the prompts' from the endpoint's own cache"
-        unknown = f"{row.unknown_tokens:,} replies without a count"
+        unknown = f"{row.unknown_tokens:,} replies without a token count"
         tokens = {prefix: row.prefix_tokens, unknown: row.unknown_tokens}
         parts.append(f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens{_notes(tokens)}")
         dollars = {f"{price(row.paid_cost)} paid in this run": row.cached_calls, prices: prices}
@@ -284,5 +289,5 @@ def _notes(notes: Mapping[str, object]) -> str:
     return f" ({told})" if told else ""
 
 
-def _number(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def _number(count: int, singular: str, many: str = "") -> str:
+    return f"{count:,} {singular if count == 1 else many or singular + 's'}"

@@ -1,7 +1,7 @@
 """The limits, cache, prices and counts that all judges of a process share during a run.
 
-`current()` is the process's own run, made from the user's settings at first use; a command that
-needs another (a batch, a benchmark) puts it in place with `use`.
+`current()` is the process's session, made from the user's settings at first use. A command that
+needs another session (a batch, a benchmark) sets it with `use`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lmms_eval_tasks.judges.limits import (
 from lmms_eval_tasks.judges.prices import PriceList, load_prices
 from lmms_eval_tasks.judges.providers.endpoint import Endpoint, room
 from lmms_eval_tasks.judges.providers.exchange import Provider
-from lmms_eval_tasks.judges.report import Ledger, Progress, departures, lines, task
+from lmms_eval_tasks.judges.report import Ledger, Progress, departures, task, usage_lines
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
@@ -51,18 +51,22 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.cache import Cache
     from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
-CONCURRENCY = 16  # requests in flight over the whole run, if the user says nothing
+CONCURRENCY = 16  # requests in flight over the whole run, by default
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
 class JudgeSession:
-    """Limits are a run's: each of its processes (torchrun's ranks) takes its share.
+    """A run's judges and limits; each process (torchrun's ranks) takes its share of the limits.
 
     Args:
-        cache: folder of the replies; None keeps none.
-        wrap: puts something between engine and endpoints (providers/batch.py).
+        limits: the run's limits.
+        cache: folder of the replies; None: no cache.
+        prices: prices of models; default: the packaged ones.
+        env: environment variables; default: the process's.
+        progress: True to print lines of progress.
+        wrap: returns a provider that is used in place of an endpoint's (providers/batch.py).
     """
 
     def __init__(
@@ -97,9 +101,9 @@ class JudgeSession:
         self._lock = threading.RLock()
 
     def resolved(self, spec: str | None, default_model: str) -> JudgeConfig:
-        """The judge of a short form or a file (`judges.resolve`), with this process's keys.
+        """Return the judge of a short form or a file (`judges.resolve`), with this process's keys.
 
-        Looked up once in a run: a file that changes meanwhile must not change the judge.
+        It is resolved once in a run: a change of the file during the run must not change the judge.
         """
         name = (spec, default_model)
         if name not in self._resolved:
@@ -107,8 +111,9 @@ class JudgeSession:
         return self._resolved[name]
 
     def judge(self, config: JudgeConfig, *, outermost: bool = False) -> Judge:
-        """The judge of `config`: one object for the run, so that its threads share one client; or,
-        `outermost`, the one that a benchmark asks.
+        """Return the judge of `config`: one object in the run, whose threads share one client.
+
+        With `outermost`, the judge that a benchmark asks.
         """
         with self._lock:
             if (config, outermost) not in self._judges:
@@ -117,7 +122,7 @@ class JudgeSession:
             return self._judges[config, outermost]
 
     def _build(self, config: JudgeConfig) -> Judge:
-        """The one place that knows every provider; opens no connection, loads no weights."""
+        """Build a judge: the only function that knows every provider; opens no connection."""
         if config.provider in (OPENAI, HUGGINGFACE):
             from lmms_eval_tasks.judges.engine import LanguageJudge
 
@@ -143,17 +148,18 @@ class JudgeSession:
         return provider if self._wrap is None else self._wrap(provider)
 
     def timeout(self, config: JudgeConfig) -> float:
-        """Seconds that an attempt has; a model in this process has all the time it needs."""
+        """Return the seconds that an attempt has; infinite for a model in this process."""
         return math.inf if config.provider != OPENAI else self.limits.timeout or config.timeout
 
     def endpoint(self, config: JudgeConfig) -> Endpoint:
-        """The traffic of a model; two judges on one model at one endpoint share its limits."""
+        """Return the traffic of a model; two judges with the same endpoint share its limits."""
         with self._lock:
             if config.label not in self.endpoints:
                 rpm = self._share(self.limits.requests_per_minute)
                 self.endpoints[config.label] = Endpoint(
                     config.label,
-                    # What a first bill is above its bound, those in flight beside it are too.
+                    # With a budget one request at first: if its bill exceeds the bound, those in
+                    # flight would too.
                     Flight(
                         room(self.concurrency, len(self.endpoints)),
                         START if self.limits.max_cost is None else 1,
@@ -170,7 +176,7 @@ class JudgeSession:
         return sum(one.flight.now for one in list(self.endpoints.values()))
 
     def describe(self) -> JsonObject:
-        """Limits, cache and prices as plain types, for results."""
+        """Return limits, cache and prices as plain types, for results."""
         return {
             **asdict(self.limits),
             "concurrency": self._flight,
@@ -179,15 +185,15 @@ class JudgeSession:
         }
 
     def summary(self) -> str:
-        """The same in words, for the line before a run."""
+        """Return limits, cache and prices in words, for the line before a run."""
         limits, over = self.limits, f" over {self._world} processes" if self._world > 1 else ""
         set_by_user = {
-            "{:g} requests a minute": limits.requests_per_minute,
+            "{:g} requests per minute": limits.requests_per_minute,
             "at most {} calls": limits.max_calls,
             "at most ${:g}": limits.max_cost,
         }
         parts = [
-            f"up to {self._flight} requests in flight{over}",
+            f"up to {self._flight} requests at a time{over}",
             *(words.format(one) for words, one in set_by_user.items() if one is not None),
             "no cache" if self.cache is None else f"replies kept in {self.cache.path}",
         ]
@@ -198,13 +204,13 @@ class JudgeSession:
         ends = list(self.endpoints.items())
         return [f"{name}: {end.breaker.reason}" for name, end in ends if end.breaker.is_open]
 
-    def told(self) -> list[str]:
-        """Return lines on what its judges did and cost, and on endpoints that were given up."""
+    def report_lines(self) -> list[str]:
+        """Return lines on the judges' work and costs, and on endpoints that were given up."""
         departed = departures(self.departed())
-        return [*lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
+        return [*usage_lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
 
     def departed(self) -> list[tuple[str, str, str]]:
-        """Return what endpoints made of parameters: judge, "ignored" or "left out", parameter."""
+        """Return the endpoints' departures: judge, "ignored" or "left out", parameter."""
         return [
             (one.config.label, how, name)
             for one in self._asked
@@ -213,8 +219,8 @@ class JudgeSession:
         ]
 
     def interrupt(self) -> str:
-        """End all requests now, and let none begin; the replies that are kept, in words."""
-        for end in list(self.endpoints.values()):  # or retries would go on for minutes
+        """End all requests now, and allow no further ones; return in words what is kept."""
+        for end in list(self.endpoints.values()):  # else retries would go on for minutes
             end.breaker.open("interrupted")
         for provider in self._asked:
             provider.close()
@@ -224,14 +230,14 @@ class JudgeSession:
         return f"{paid:,} new replies of the judge are {where}"
 
     def close(self) -> None:
-        """End the progress lines and the cache's connection."""
+        """End the lines of progress and the cache's connection."""
         self.progress.close()
         if self.cache is not None:
             self.cache.close()
 
 
 class _Outermost(Judge):
-    """A judge as the benchmark sees it: counted once, also where it asks several others."""
+    """A judge as the benchmark sees it: counted once, even if it asks several others."""
 
     def __init__(self, judge: Judge, run: JudgeSession) -> None:
         self.config, self._judge, self._run = judge.config, judge, run
@@ -240,29 +246,31 @@ class _Outermost(Judge):
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
         found = self._judge.verdicts(criterion, fields, samples)
-        if self.config.endpoints != (self.config,):  # a language model counts its own
+        if self.config.endpoints != (self.config,):  # a language model counts its own verdicts
             for verdict in found:
                 self._run.ledger.verdict(self.config.label, verdict)
-        self._run.progress.given(sum(one.score is None for one in found), len(found))
-        own = setup(self.config, criterion)
+        self._run.progress.count(sum(one.score is None for one in found), len(found))
+        own = judge_fingerprint(self.config, criterion)
         return [replace(verdict, setup=own) for verdict in found]
 
 
-# --- a judge from its setting to its description --------------------------------------------------
+# --- making and describing judges -----------------------------------------------------------------
 
 
-def setup(config: JudgeConfig, criterion: Criterion) -> str:
-    """Hash of a judge's settings and a criterion's prompt: what `Verdict.setup` holds."""
+def judge_fingerprint(config: JudgeConfig, criterion: Criterion) -> str:
+    """Return the hash of a judge's settings and a criterion's prompt, for `Verdict.setup`."""
     return f"{config.fingerprint}-{criterion.prompt_hash}"
 
 
 def configured(
     paper: str, spec: str | None = None, env: Mapping[str, str] | None = None
 ) -> JudgeConfig:
-    """The judge of `spec`, or of the user's setting, or the paper's.
+    """Return the judge of `spec`, or of the user's setting, or the paper's.
 
-    Resolved now, with the keys of `env`; or, without it, once for the process's run. JudgeError: it
-    cannot be used as configured.
+    With `env` it is resolved now, with the keys of `env`; without, once for the process's run.
+
+    Raises:
+        JudgeError: it cannot be used as configured.
     """
     spec = spec or settings.text(settings.JUDGE)
     if env is None:
@@ -270,19 +278,23 @@ def configured(
     return resolve(spec, env, default_model=paper)
 
 
-def make(config: JudgeConfig) -> Judge:
-    """The judge of `config` in this process's run: its threads share one client.
+def make_judge(config: JudgeConfig) -> Judge:
+    """Return the judge of `config` in this process's run: its threads share one client.
 
-    Making it opens no connection; a fork may come between (the client sees to that).
+    No connection is opened; a later fork is safe (the client handles it).
     """
     return current().judge(config, outermost=True)
 
 
 def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
-    """Check before a run all that can be checked without asking anyone: recordings, the cache, the
-    prices where a budget needs them, a local model's files. TasksError: what is wrong.
+    """Check before a run all that can be checked without a request.
+
+    That is recordings, the cache, the prices if a budget needs them, and a local model's files.
+
+    Raises:
+        TasksError: one of these cannot be used.
     """
-    make(config)  # a file of recordings is read, a panel's members are looked at
+    make_judge(config)  # reads a file of recordings, and checks a panel's members
     run, asked = current(), list(criteria)
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
@@ -294,26 +306,30 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
                 raise JudgeError(f"the judge {model.label} takes no images")
         if run.limits.max_cost is not None and run.endpoint(model).price is None:
             raise JudgeError(
-                f"{settings.MAX_COST} is set, but the price of {model.label} is unknown: add it to "
-                f"a file named by {settings.PRICES} (docs/judges.md), or limit the calls with "
-                f"{settings.MAX_CALLS}"
+                f"{settings.MAX_COST.option} requires the price of "
+                f"{model.label}, which is unknown: add it with "
+                f"{settings.PRICES.option} FILE (docs/judges.md), or limit the "
+                f"calls with {settings.MAX_CALLS.option} N"
             )
 
 
-def describe(config: JudgeConfig) -> JsonObject:
-    """The judge and the limits of this run as plain types, for results; no secrets.
+def describe_judge(config: JudgeConfig) -> JsonObject:
+    """Return the judge and the limits of this run as plain types, for results; no secrets.
 
-    `warning` is None, or one sentence that every number made by this judge must carry.
+    `warning` is None, or one sentence that every number of this judge must carry.
     """
-    warning = f"judged by {config.label}, not by the paper's judge: compare with that in mind"
+    warning = (
+        f"judged by {config.label}, not by the paper's judge: not directly "
+        "comparable with the paper's numbers"
+    )
     if config.provider == NONE:
-        warning = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
+        warning = "not judged yet; to judge the saved samples: `lmms-eval-tasks judge`"
     described = {**config.describe(), "warning": None if config.comparable else warning}
     return {**described, "run": current().describe()} if config.endpoints else described
 
 
 def announcement(config: JudgeConfig, prompt: str = "") -> str:
-    """One line about the judge, said before a run."""
+    """Return one line about the judge, for the beginning of a run."""
     asked = f", prompt {prompt}" if prompt else ""
     if not config.endpoints:
         return f"judge: {config.label}{asked if config.provider != NONE else ''}"
@@ -327,12 +343,16 @@ def announcement(config: JudgeConfig, prompt: str = "") -> str:
     return f"judge: {'; '.join(dict.fromkeys(parts))}{asked}; {current().summary()}"
 
 
-# --- the judges of the run that goes on -----------------------------------------------------------
+# --- the current session --------------------------------------------------------------------------
 
 
 def current() -> JudgeSession:
-    """Its judges' run. TasksError: a setting, the cache or the prices cannot be used."""
-    return context.current().own(JudgeSession, from_settings)
+    """Return the session of this process's judges.
+
+    Raises:
+        TasksError: a setting, the cache or the prices cannot be used.
+    """
+    return context.current().instance_of(JudgeSession, from_settings)
 
 
 def _interrupt() -> str:
@@ -349,7 +369,7 @@ def from_settings(
     progress: bool = True,
     **changes: object,
 ) -> JudgeSession:
-    """A run with the user's settings; `changes` replace fields of the limits."""
+    """Return a session with the user's settings; `changes` replace fields of the limits."""
     limits = replace(settings.judge_limits(), **changes)  # type: ignore[arg-type]
     own = load_prices(settings.value(settings.PRICES))
     return JudgeSession(
@@ -359,7 +379,7 @@ def from_settings(
 
 @contextmanager
 def use(run: JudgeSession) -> Iterator[JudgeSession]:
-    """Make `run` the judges' run inside the block, and close it afterwards."""
+    """Context manager that makes `run` the judges' session, and closes it at the end."""
     here = context.current()
     before = here.put(JudgeSession, run)
     try:
@@ -370,15 +390,15 @@ def use(run: JudgeSession) -> Iterator[JudgeSession]:
 
 
 def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], name: str) -> list[Made]:
-    """`function` of every item, in the order of `items`; verdicts are booked under task `name`.
+    """Return the results of `function` for all items, in order; verdicts count for task `name`.
 
-    An exception in one item is raised once the items that were begun are through.
+    An exception for one item is raised after the items that were begun are done.
     """
     run = current()
     run.progress.expect(len(items))
 
     def booked(item: Given) -> Made:
-        with task(name):  # a context variable: threads do not inherit it
+        with task(name):  # set in each thread: threads do not inherit context variables
             return function(item)
 
     with ThreadPoolExecutor(max_workers=run.concurrency) as pool:

@@ -1,7 +1,7 @@
-"""The types of this layer: judges, what they are asked, and what they say.
+"""The types of this layer: judges, their requests, and their verdicts.
 
-Every judge gives a `Verdict` on a `Criterion`. A language model does so through a `Provider`, with
-requests and replies of its own (providers/exchange.py).
+Every judge gives a `Verdict` on a `Criterion`. A language model gives it through a `Provider`, with
+that layer's requests and replies (providers/exchange.py).
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", int, float)
 
-# --- what a judge says ----------------------------------------------------------------------------
+# --- verdicts -------------------------------------------------------------------------------------
 
 
 class Status(str, Enum):
-    """The ways in which a verdict came about. Only `ok` carries a score (docs/judges.md)."""
+    """The results of a judgement. Only `ok` has a score (docs/judges.md)."""
 
     OK = "ok"
     PARSE_FAILURE = "parse_failure"  # a reply that is not one verdict of the criterion's schema
-    API_ERROR = "api_error"  # no reply: transport, key, quota, after all retries
+    API_ERROR = "api_error"  # no reply after all retries: transport, key, quota
     REFUSED = "refused"  # the judge declined, or its provider's filter stopped it
     TRUNCATED = "truncated"  # the reply was cut off
-    SKIPPED = "skipped"  # nobody was asked: no judge, over budget, the endpoint given up
-    TIE = "tie"  # a panel's tied votes, as earlier versions could be told to leave them
+    SKIPPED = "skipped"  # no request was sent: no judge, over budget, the endpoint given up
+    TIE = "tie"  # a panel's tied votes, an option of earlier versions
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of all replies that one verdict took, a repair included; None: not reported."""
+    """Tokens of all replies for one verdict, repairs included; None if not reported."""
 
     replies: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    cached_tokens: int = 0  # of the prompts', read from the endpoint's own cache
-    batch: bool = False  # all of them came from an offline batch
+    cached_tokens: int = 0  # tokens of the prompts that the endpoint read from its cache
+    batch: bool = False  # True if all came from an offline batch
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One judgement. A failure has no score: it is neither 0 nor a middle value.
+    """A judgement. A failure has no score: neither 0 nor a middle value.
 
-    Everything in it is the same when a run is repeated from the cache. `parts` are the verdicts
-    that it was made of: a panel's votes, a debate's turns.
+    A run that is repeated from the cache gives equal verdicts. `parts` are the verdicts behind it:
+    a panel's votes, a debate's turns.
 
     Raises:
         ValueError: an unknown status, an `ok` without a finite score, or a failure with a score.
@@ -67,15 +67,16 @@ class Verdict:
 
     score: float | None
     status: str
-    reason: str = ""  # the judge's own reason, or what went wrong
-    raw: str = ""  # the reply as received; kept also when it could not be read
-    judge: str = ""  # who was asked: `JudgeConfig.label`
-    model: str = ""  # the model as the endpoint named it in its reply
-    setup: str = ""  # hash of the judge's settings and prompt: `judges.setup`
-    repaired: bool = False  # the first reply could not be used, this is the second one's verdict
+    reason: str = ""  # the judge's reason, or the error
+    raw: str = ""  # the reply as received, even if it could not be read
+    judge: str = ""  # `JudgeConfig.label` of the judge
+    model: str = ""  # the endpoint's name for the model in its reply
+    setup: str = ""  # hash of the judge's settings and prompt: `judges.judge_fingerprint`
+    # True if the first reply could not be used: this is the second one's verdict.
+    repaired: bool = False
     usage: Usage | None = None
-    # G-Eval: the score's mean over the probabilities of the score's own token, and the share of the
-    # probability that lies on scores at all (geval.py). None where the judge gives none.
+    # G-Eval: the score's mean over the probabilities of its token, and the probability of all
+    # scores together (geval.py). None for a judge without probabilities.
     expected: float | None = None
     expected_mass: float | None = None
     parts: tuple[Verdict, ...] = ()
@@ -90,7 +91,7 @@ class Verdict:
             raise ValueError(f"a verdict with status ok needs a finite score, not {self.score}")
 
     def as_dict(self) -> JsonObject:
-        """The same as plain types, for samples and logs; what is empty is left out."""
+        """Return the verdict as plain types, for samples and logs, without empty fields."""
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
         kept["usage"] = self.usage and asdict(self.usage)
         kept["parts"] = [part.as_dict() for part in self.parts]
@@ -100,22 +101,26 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Json]) -> Verdict:
-        """A verdict that `as_dict` wrote, also an older version; else ValueError, TypeError."""
+        """Return a verdict that `as_dict` wrote, also that of an older version.
+
+        Raises:
+            ValueError, TypeError: it is of another form.
+        """
         usage = saved.get("usage") and Usage(**saved["usage"])
         parts = tuple(cls.from_dict(part) for part in saved.get("parts", ()))
         return cls(**{**saved, "usage": usage, "parts": parts})
 
 
 def sum_known(counts: Sequence[N | None]) -> N | None:
-    """The sum; None as soon as one is unknown: a partial sum would pass for the whole."""
+    """Return the sum; None as soon as one is unknown: a partial sum would pass for the whole."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
 def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
-    """Sum of what the verdicts took; None if none of them reports anything.
+    """Return the sum of the verdicts' usages; None if none of them has one.
 
-    A token count is None as soon as one verdict that had replies does not report it.
+    A token count is None as soon as one verdict with replies does not report it.
     """
     usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
     asked = [usage for usage in usages if usage.replies]
@@ -131,35 +136,35 @@ def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that is wrong with what somebody wrote, with its place; not the text."""
+    """Return the first error of a validation with its place, without the validated text."""
     first = error.errors(include_input=False, include_url=False)[0]
     return f"{'.'.join(str(part) for part in first['loc']) or 'verdict'}: {first['msg']}"
 
 
 def failure_of(verdicts: Iterable[Verdict]) -> str:
-    """The most frequent status that is not ok, of at least one; of several the first in Status."""
+    """Return the most frequent status that is not ok; of several the first in Status."""
     counts = Counter(verdict.status for verdict in verdicts)
     failures: list[str] = [one.value for one in Status if one is not Status.OK]
     return max(failures, key=lambda one: counts[one])
 
 
-# --- who judges -----------------------------------------------------------------------------------
+# --- judges ---------------------------------------------------------------------------------------
 
 OPENAI, HUGGINGFACE, REPLAY = "openai", "huggingface", "replay"
 NONE, PANEL, DEBATE = "none", "panel", "debate"
-# Always given to the client: it would otherwise take OPENAI_BASE_URL, which on many machines points
-# at the model under test.
+# Always passed to the client: it would otherwise use OPENAI_BASE_URL, which on many machines is the
+# endpoint of the model under test.
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-MAX_TOKENS = 512  # of a reply: one short reason and a verdict
+MAX_TOKENS = 512  # tokens of a reply: one short reason and a verdict
 MAX_REPLY = 200_000  # characters; a longer reply is no verdict: neither read nor kept whole
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Settings by which the judge's reply is drawn; None leaves a choice to the endpoint."""
+    """The sampling of the judge's reply; None leaves a choice to the endpoint."""
 
     temperature: float | None = 0.0
-    max_tokens: int | None = None  # of the reply; None is the provider's default for the model
+    max_tokens: int | None = None  # of the reply; None: the provider's default for the model
     top_p: float | None = None
     seed: int | None = None
     reasoning_effort: str | None = None  # reasoning models: minimal, low, medium, high
@@ -167,15 +172,15 @@ class Sampling:
 
 @dataclass(frozen=True)
 class JudgeConfig:
-    """Everything that makes a judge. Hashable: one judge per config and run (`judges.make`)."""
+    """All settings of a judge. Hashable: one judge per config and run."""
 
     provider: str  # one of the names above
-    model: str = ""  # as asked for; a recordings file for `replay`
-    base_url: str | None = None  # None for OpenAI's own
+    model: str = ""  # as requested; for `replay` a file of recordings
+    base_url: str | None = None  # None: OpenAI's own
     sampling: Sampling = field(default_factory=lambda: Sampling(0.0, MAX_TOKENS))
     reply_format: str = "auto"  # or json_schema, json_object, text
-    repairs: int = 1  # times to ask again for a reply that could not be used
-    timeout: float = 60.0  # seconds, each attempt
+    repairs: int = 1  # repeated requests for a reply that could not be used
+    timeout: float = 60.0  # seconds of each attempt
     retries: int = 5  # after the first attempt
     device: str = "auto"  # huggingface
     dtype: str = "auto"  # huggingface
@@ -183,13 +188,13 @@ class JudgeConfig:
     trust_remote_code: bool = False  # huggingface
     members: tuple[JudgeConfig, ...] = ()  # a panel's judges; a debate's agents, consolidator last
     rule: str = "majority"  # panel: majority, mean, median
-    name: str = ""  # panel, debate: what to call it
-    comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
+    name: str = ""  # label of a panel or debate
+    comparable: bool = False  # True for the judge of the benchmark's paper, at its own endpoint
     key: SecretStr | None = field(default=None, repr=False)
 
     @property
     def label(self) -> str:
-        """Short name of the judge in verdicts and tables."""
+        """The short name of the judge in verdicts and tables."""
         if self.provider == OPENAI:
             return f"{self.model}@{self.base_url}" if self.base_url else self.model
         members = f"({', '.join(one.label for one in self.members)})" if self.members else ""
@@ -198,7 +203,7 @@ class JudgeConfig:
 
     @cached_property
     def fingerprint(self) -> str:
-        """12 hex digits of everything that can change a verdict; no part of the key."""
+        """12 hex digits of all settings that can change a verdict, without the key."""
         described = self.describe()
         for name in ("timeout", "retries", "version", "comparable"):
             described.pop(name, None)
@@ -214,14 +219,14 @@ class JudgeConfig:
         return (self,) if self.provider in (OPENAI, HUGGINGFACE) else ()
 
     def describe(self) -> JsonObject:
-        """Plain types for results and logs; no secrets."""
+        """Return the settings as plain types, for results and logs; no secrets."""
         found: JsonObject = {"provider": self.provider, "model": self.model or None}
         if self.provider in (OPENAI, HUGGINGFACE):
             found |= {**vars(self.sampling), "repairs": self.repairs}
         if self.provider == OPENAI:
             found |= {
                 "base_url": self.base_url or DEFAULT_BASE_URL,
-                "api_version": None,  # of earlier versions, in fingerprints of saved verdicts
+                "api_version": None,  # from earlier versions, in fingerprints of saved verdicts
                 "reply_format": self.reply_format,
                 "timeout": self.timeout,
                 "retries": self.retries,
@@ -243,15 +248,15 @@ def _version(package: str) -> str | None:
         return None
 
 
-# --- what a judge is asked ------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """One kind of verdict; each benchmark defines its own.
+    """A kind of verdict; each benchmark defines its own.
 
-    `template` and `system` hold `{placeholders}`; `score` maps any valid reply to a number and
-    does not raise. A schema's text field `reason` becomes the verdict's reason.
+    `template` and `system` have `{placeholders}`. `score` maps any valid reply to a number and does
+    not raise. A schema's text field `reason` becomes the verdict's reason.
     """
 
     name: str
@@ -260,79 +265,84 @@ class Criterion:
     schema: type[BaseModel]
     score: Callable[[Any], float]  # called with an instance of `schema`
     prompt_hash: str
-    untrusted: tuple[str, ...] = ("candidate",)  # fields whose text a model under test wrote
-    images: tuple[str, ...] = ()  # fields whose value is a list of pictures (Pillow's)
-    # The field that a bare rating fills (`[[4]]`, `Rating: 4`, `4`), for judges that answer
-    # without JSON; None: only an object is a verdict.
+    untrusted: tuple[str, ...] = ("candidate",)  # fields with text of a model under test
+    images: tuple[str, ...] = ()  # fields with a list of pictures (Pillow's)
+    # The field of a rating without JSON (`[[4]]`, `Rating: 4`, `4`); None: only an object is a
+    # verdict.
     bare: str | None = None
-    # Words that each may be a whole reply, and what they say. Then no JSON is asked for.
+    # Words that may each be a whole reply, with their meanings. With these no JSON is requested.
     labels: tuple[tuple[str, BaseModel], ...] = ()
-    top_logprobs: int = 0  # ask for log-probabilities (G-Eval); see judges/geval.py
-    # The JSON schema of this very request, where `schema` serves several; for the endpoints that
-    # hold a reply to it (engine.exact_schema).
+    # Alternatives per token to request log-probabilities of (G-Eval); see judges/geval.py.
+    top_logprobs: int = 0
+    # The JSON schema of this very request, if `schema` serves several; for endpoints that enforce a
+    # schema (engine.exact_schema).
     exact_schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 class Judge(ABC):
-    """Whoever gives verdicts; called from several threads."""
+    """A source of verdicts; called from several threads."""
 
     config: JudgeConfig
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, object]) -> Verdict:
-        """Judge one item. Trouble with the judge becomes a status, never an exception."""
+        """Judge one item. An error of the judge becomes a status, never an exception."""
         return self.verdicts(criterion, fields, 1)[0]
 
     @abstractmethod
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
-        """The same item judged several times, for G-Eval's mean over samples; one each."""
+        """Judge an item several times, for G-Eval's mean over samples; a verdict for each."""
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One thing to be judged. What one scoring needs beside this is a kind of its own."""
+class JudgeRequest:
+    """A request for a judgement; a scoring with further needs has a subclass."""
 
-    name: str  # finds its saved verdict again; unique in an item
+    name: str  # unique in an item; finds its saved verdict
     criterion: Criterion
     fields: Mapping[str, object]  # the criterion's placeholders
-    rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
-    stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
-    in_one: ClassVar[bool] = False  # saved verdicts of a list stand only if all of them do
+    # Name of an earlier one; if that one is asked anew, this one's saved verdict is invalid.
+    rests_on: str = ""
+    stand_in: str = ""  # a likely reply of the judge, for estimates, if later ones rest on it
+    # True: a list's saved verdicts are valid only if all of them are.
+    in_one: ClassVar[bool] = False
 
     def answered(self, judge: Judge) -> Verdict:
-        """The judge's verdict."""
+        """Return the judge's verdict."""
         return judge.verdict(self.criterion, self.fields)
 
     def stands(self, saved: Verdict) -> bool:  # noqa: ARG002
-        """Return whether a saved verdict of it can be used again."""
+        """Return True if a saved verdict of this ask is still valid."""
         return True
 
 
-Asks = Sequence[Ask]
+JudgeRequests = Sequence[JudgeRequest]
 R = TypeVar("R")
-Scoring = Generator[Asks, Sequence[Verdict], R]  # returns the fields that an item gets
-OF_THE_JUDGE = "judge_"  # prefix of an item's status
+ScoringSteps = Generator[JudgeRequests, Sequence[Verdict], R]  # returns an item's fields
+OF_THE_JUDGE = "judge_"  # prefix of an item's status for failures of the judge
 
 
-class Judged(NamedTuple):
-    """An answer and what became of it."""
+class JudgedAnswer(NamedTuple):
+    """An answer with its verdict, status and score."""
 
-    candidate: str  # what was put to the judge: without reasoning; empty if it is no answer
+    candidate: str  # the text for the judge, without reasoning; "" if it is no answer
     status: str
     score: float | None
-    verdict: Verdict | None  # None if nobody was asked, since there is no answer
+    verdict: Verdict | None  # None if there was no answer to judge
 
     @property
     def number(self) -> float | None:
-        """The score, as a whole number where it is one: the mean of a panel need not be."""
+        """The score, as an int if it is whole: the mean of a panel need not be."""
         return self.score if self.score is None or self.score % 1 else int(self.score)
 
 
-def graded(candidate: str, verdict: Verdict) -> Judged:
-    """An answer with its verdict: whose trouble it is if there is no score."""
+def judged_answer(candidate: str, verdict: Verdict) -> JudgedAnswer:
+    """Return an answer with its verdict; the status tells whose failure a missing score is."""
     if verdict.judge == NONE:
         # Not `judge_skipped`: an answer over the budget is a failure of a judged run, this is not.
-        return Judged(candidate, NOT_JUDGED, None, verdict)
+        return JudgedAnswer(candidate, NOT_JUDGED, None, verdict)
     ok = verdict.status == Status.OK.value
-    return Judged(candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict)
+    return JudgedAnswer(
+        candidate, "ok" if ok else OF_THE_JUDGE + verdict.status, verdict.score, verdict
+    )

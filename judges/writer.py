@@ -1,8 +1,8 @@
-"""A model that writes data in place of verdicts: one resumable writer for every command that does.
+"""A model that writes data instead of verdicts: one resumable writer for all such commands.
 
 A unit (a segment, a video, an answer) is a generator, as scoring is (asking.py). It yields lists of
-`Want`s, which are asked side by side, gets a `Verdict` for each, and returns what was made of them.
-Driven with a model (`write`) it is the run; with stand-ins (`estimate`) it is the estimate.
+`Want`s, which are sent side by side, gets a `Verdict` for each, and returns its result. With a
+model (`run_units`) it is the run; with stand-ins (`estimated`) it is the estimate.
 
     FACTS = Step("movierecapsqa", "facts", Facts, ("narration",))
     PAIRS = Step("movierecapsqa", "pairs", Pairs, ("facts",))
@@ -11,9 +11,9 @@ Driven with a model (`write`) it is the run; with stand-ins (`estimate`) it is t
         said = yield from needed(FACTS.want(given, {"narration": narration}, A_FACT))
         return (yield from needed(PAIRS.want(given, {"facts": said.facts}, A_PAIR)))
 
-The model is asked through the layer of the judges, with its providers, cache, limits, budget and
-ledger: a reply is checked by its schema, asked for once more if it does not fit, and kept the
-moment it arrives. So a run that was ended goes on where it stopped, and nothing is paid for twice.
+The requests go through the judges' layer, with its providers, cache, limits, budget and ledger. A
+reply is checked by its schema, requested once more if it does not fit, and stored as soon as it
+arrives. So a run that was ended goes on where it stopped, and nothing is paid for twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader, run
 from lmms_eval_tasks.judges.report import dollars
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.json_files import Json
 
@@ -45,7 +45,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 def _some(value: Json) -> Json:
-    """A text on one line, or a list, with something in it."""
+    """Return a text on one line, or a list, that is not empty.
+
+    Raises:
+        ValueError: it is empty.
+    """
     if not (kept := " ".join(value.split()) if isinstance(value, str) else value):
         raise ValueError(f"an empty {'text' if isinstance(value, str) else 'list'}")
     return kept
@@ -62,32 +66,32 @@ class ReplySchema(BaseModel):
 
 
 def checked(schema: type[R], check: Callable[[R], R]) -> type[R]:
-    """A schema with a check in Python, which raises ValueError; what is sent is the same."""
+    """Return a schema with a check in Python, which raises ValueError; what is sent stays."""
     validators: dict[str, Any] = {"check": model_validator(mode="after")(check)}
     return create_model(
         schema.__name__, __base__=schema, __doc__=schema.__doc__, __validators__=validators
     )
 
 
-# --- what is asked --------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Want(Generic[R_co]):
-    """One request of a unit."""
+    """A request of a unit."""
 
-    name: str  # in messages, such as `shot 3`; its first word is its row in the estimate
+    name: str  # for messages, such as `shot 3`; its first word is its row in the estimate
     criterion: Criterion
-    fields: Mapping[str, object]  # what is shown, but for pictures
+    fields: Mapping[str, object]  # the criterion's fields but pictures
     stand_in: Json  # a reply of the usual length in plain types, for the estimate
-    # Makes the pictures by field, when their turn comes; not for an estimate.
+    # Returns the pictures by field, called when the request goes out; not for an estimate.
     images: Callable[[], Mapping[str, object]] = dict
-    pictures: int = 0  # how many they are
+    pictures: int = 0  # the number of pictures
 
-    def said(self, verdict: Verdict) -> R_co | None:
-        """The reply in its schema; None if there is none that can be used."""
+    def parsed_reply(self, verdict: Verdict) -> R_co | None:
+        """Return the reply in its schema; None if there is no usable one."""
         ok = verdict.status == Status.OK.value
-        return reader.said(self.criterion, self.fields, verdict) if ok else None
+        return reader.parsed_reply(self.criterion, self.fields, verdict) if ok else None
 
 
 Unit = Generator[Sequence[Want[BaseModel]], Sequence[Verdict], T_co]
@@ -95,60 +99,72 @@ Unit = Generator[Sequence[Want[BaseModel]], Sequence[Verdict], T_co]
 
 @dataclass(frozen=True)
 class Step(Generic[R]):
-    """One kind of request: the parts `NAME` (instructions) and `NAME_user` of a prompt file."""
+    """A kind of request: the parts `NAME` (instructions) and `NAME_user` of a prompt file."""
 
-    benchmark: str  # whose file it is
-    name: str  # of both parts
-    schema: type[R]  # of the reply
+    benchmark: str  # the benchmark of the prompt file
+    name: str  # the name of both parts
+    schema: type[R]  # the schema of the reply
     shows: tuple[str, ...]  # placeholders of `NAME_user`
-    images: tuple[str, ...] = ()  # those of them that are lists of pictures
+    images: tuple[str, ...] = ()  # those of `shows` that are lists of pictures
     words: tuple[str, ...] = ()  # placeholders of the instructions
 
-    def criterion(self, given: Prompt, schema: type[R] | None = None) -> Criterion:
-        """The step as the judges' layer asks it; its score says only that there is a reply."""
+    def criterion(self, prompt: Prompt, schema: type[R] | None = None) -> Criterion:
+        """Return the step as a criterion; its score only means that there is a reply."""
         return Criterion(
             name=f"{self.benchmark}_{self.name}",
-            system=given.text[self.name],
-            template=given.text[f"{self.name}_user"],
+            system=prompt.text[self.name],
+            template=prompt.text[f"{self.name}_user"],
             schema=schema or self.schema,
             score=lambda _: 1.0,
-            prompt_hash=given.hash,
+            prompt_hash=prompt.hash,
             untrusted=tuple(one for one in self.shows if one not in self.images),
             images=self.images,
         )
 
     def want(
         self,
-        given: Prompt,
+        prompt: Prompt,
         fields: Mapping[str, object],
         stand_in: Json,
         schema: type[R] | None = None,
     ) -> Want[R]:
-        """The request of a unit; `schema` may check more (`checked`)."""
-        return Want(self.name, self.criterion(given, schema), fields, stand_in)
+        """Return the request of a unit; `schema` may check more (`checked`)."""
+        return Want(self.name, self.criterion(prompt, schema), fields, stand_in)
 
 
-def load(name: str, steps: Sequence[Step[Any]]) -> Prompt:
-    """The prompt file of a benchmark's steps, the user's before ours; else PromptError."""
+def load_step_prompt(name: str, steps: Sequence[Step[Any]]) -> Prompt:
+    """Return the prompt file of a benchmark's steps: the user's if there is one, else ours.
+
+    Raises:
+        PromptError: the file lacks a part or a placeholder.
+    """
     required = {one.name: one.words for one in steps}
     required |= {f"{one.name}_user": one.shows for one in steps}
-    return prompts.load(steps[0].benchmark, name, required)
+    return prompts.load_prompt(steps[0].benchmark, name, required)
 
 
-# --- who writes -----------------------------------------------------------------------------------
+# --- the model ------------------------------------------------------------------------------------
 
 REPLY_TOKENS = 4096  # a document is longer than a verdict
-SECONDS = 300.0  # that one reply may take: several times as long as a verdict
+SECONDS = 300.0  # seconds that one reply may take: several times as long as a verdict
 
 
 def writer(
     spec: str, env: Mapping[str, str], option: str, writes: str, default_model: str = ""
 ) -> JudgeConfig:
-    """The model that writes, in the forms of a judge; the user's setting of the judge is not looked
-    at: who writes and who judges are two decisions.
+    """Return the model that writes, from a judge's short form or file.
 
-    JudgeError: it cannot be used, or is no single language model; in the words of the `option` that
-    named it, and of who `writes` what.
+    The setting of the judge is ignored: who writes and who judges are two decisions.
+
+    Args:
+        spec: the model.
+        env: environment variables, for the keys.
+        option: the option that named it, for messages.
+        writes: the kind of data that it writes, for messages.
+        default_model: the paper's model.
+
+    Raises:
+        JudgeError: it cannot be used, or is no single language model.
     """
     try:
         config = judges.resolve(spec.strip(), env, default_model=default_model)
@@ -169,52 +185,56 @@ def writer(
 
 
 class EndedError(Exception):
-    """A unit lacks a reply that it needs; the failure is told already."""
+    """The end of a unit that lacks a reply; the failure is reported already."""
 
 
 @dataclass(frozen=True)
 class Written(Generic[T_co]):
-    """A unit that was run, and what it returned."""
+    """A finished unit: its result and its failures."""
 
     unit: str  # its name
-    made: T_co | None  # what it returned; None if it ended early
-    failures: Mapping[str, str]  # requests without a usable reply: name -> status and reason
+    result: T_co | None  # its result; None if it ended early
+    failures: Mapping[str, str]  # by name of a request without a usable reply: status and reason
 
 
 def needed(want: Want[R]) -> Unit[R]:
-    """The reply to one request, for `yield from`; a unit without it ends (EndedError)."""
+    """Return the reply to one request, for `yield from`; without it the unit ends (EndedError)."""
     (verdict,) = yield [want]
-    if (found := want.said(verdict)) is None:
+    if (found := want.parsed_reply(verdict)) is None:
         raise EndedError
     return found
 
 
 def start(config: JudgeConfig, criteria: Iterable[Criterion], prompt: str) -> None:
-    """Check all that can be checked without asking anyone (`judges.preflight`), and say who writes
-    by which instructions.
-    """
+    """Check all that needs no request (`judges.preflight`), and print model and prompt."""
     judges.preflight(config, criteria)
-    say(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
+    notify(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
 
 
-def write(
+def run_units(
     units: Mapping[str, Unit[T_co]],
     config: JudgeConfig,
     task: str,
     each: Callable[[Written[T_co]], object] = lambda written: None,  # noqa: ARG005
 ) -> list[Written[T_co]]:
-    """Ask for all units, side by side as far as the limits allow; trouble becomes a failure.
+    """Run all units, side by side as far as the limits allow; errors become failures.
 
-    `task` is booked in the ledger; `each` is called with a unit as soon as it is through, from
-    several threads. What became of each unit, in their order.
+    Args:
+        units: the units, by name.
+        config: the model.
+        task: the name under which the work is counted.
+        each: called with a unit as soon as it is finished, from several threads.
+
+    Returns:
+        The finished units, in order.
     """
-    judge = judges.make(config)
+    judge = judges.make_judge(config)
 
     def ask(want: Want[BaseModel]) -> Verdict:
         return judge.verdict(want.criterion, {**want.fields, **want.images()})
 
     def answer(wants: Sequence[Want[BaseModel]]) -> list[Verdict]:
-        # One alone needs no thread of its own, and the progress has counted it.
+        # A single request needs no thread, and the progress has counted it.
         return [ask(wants[0])] if len(wants) == 1 else run.ordered_map(ask, wants, task)
 
     def through(name: str) -> Written[T_co]:
@@ -241,8 +261,8 @@ def _drive(
         return Written(name, getattr(done, "value", None), failures)
 
 
-def lines(written: Iterable[Written[object]]) -> Iterator[str]:
-    """Return lines after a run: failures by unit, what helps, and what it took."""
+def outcome_lines(written: Iterable[Written[object]]) -> Iterator[str]:
+    """Yield lines after a run: failures by unit, remedies, and the costs."""
     failed = [one for one in written if one.failures]
     for one in failed:
         for why in dict.fromkeys(one.failures.values()):
@@ -252,27 +272,35 @@ def lines(written: Iterable[Written[object]]) -> Iterator[str]:
     again = [one.unit for one in failed if any(map(engine.fails_again, one.failures.values()))]
     if again and run.current().cache is not None:
         yield (
-            f"replies are kept, so the same command would fail the same way at {', '.join(again)}: "
-            f"switch the cache off for one run ({settings.JUDGE_CACHE}=off), or name another model"
+            "replies are kept, so the same command would fail again at "
+            f"{', '.join(again)}: run it once without the cache "
+            f"({settings.JUDGE_CACHE}=off), or with another model"
         )
     elif failed:
-        yield "run the same command again to go on"
-    yield from (line.removeprefix("judge ") for line in run.current().told())
+        yield "run the same command again to continue"
+    yield from (line.removeprefix("judge ") for line in run.current().report_lines())
 
 
-# --- what it will cost ----------------------------------------------------------------------------
+# --- the estimate ---------------------------------------------------------------------------------
 
 
 def words(tokens: float) -> str:
-    """A text of about so many tokens, in place of one that nobody knows yet."""
+    """Return a text of about `tokens` tokens, in place of an unknown one."""
     return " ".join(["word"] * round(tokens))
 
 
 def estimated(
     units: Iterable[Unit[object]], config: JudgeConfig, assumed: str, picture_tokens: int = 0
 ) -> tuple[Table, list[str]]:
-    """The work of each step and of all, and how the numbers came about: what stand-ins assume, in
-    words, and the tokens of one picture. Without repairs and what is in the cache already.
+    """Return the work of each step and of all as a table, and notes on its assumptions.
+
+    Repairs and cached replies are not counted.
+
+    Args:
+        units: the units, driven with stand-ins.
+        config: the model.
+        assumed: the assumptions of the stand-ins, in words.
+        picture_tokens: tokens of one picture.
     """
     from rich import box
     from rich.table import Table
@@ -303,6 +331,6 @@ def estimated(
         made.add_row(step, f"{work.calls:,}", amount, cost)
     return made, [
         *work.notes,
-        f"assumed: {assumed}; no repairs",
+        f"assumed: {assumed}; no repeated requests",
         f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]

@@ -1,40 +1,42 @@
 """The papers' tables as data: figures as printed, never corrected.
 
-One file a benchmark (`maia.json`), and beside it `maia.md`: the same tables to read, what is wrong
-or contradictory in them, and what of ours stands beside. A row's cells stand in the order of its
-table's columns, as on the page. Figures are decimals with the digits of the page: 1.6420 is not
+Each benchmark has a file, such as `maia.json`. Beside it, `maia.md` shows the same tables, lists
+their errors and contradictions, and compares our numbers. The cells of a row are in the order of
+its table's columns, as on the page. Figures are decimals with the digits of the page: 1.6420 is not
 1.642, and stands for another range of values.
 
-Which number of ours a cell stands beside is said under `ours` of its table, its column (in
-`columns`) and its row, taken together: `task` (or group), `metric`, and `where`, the fields of the
-items that it is of. A text in place of these is why there is none. In values, `{column}`, `{group}`
-and `{row}` stand for the cell's own. A value may differ by kind, which is the row's group unless
-`kind` says another: the one of "" is for kinds that are not named.
+`ours` of a table, of its column (in `columns`) and of its row together name our number for a cell:
+`task` (or group), `metric`, and `where`, the fields of the items that count. A text in place of
+these gives the reason why there is none. In values, `{column}`, `{group}` and `{row}` stand for the
+cell's own. A value may differ by kind. The kind is the row's group, unless `kind` names another;
+the value of "" is for all other kinds.
 
-`layouts` are our tables in the papers' form (tables/layouts.py draws them). A layout has
+`layouts` are our tables in the papers' form, which tables/layouts.py draws. A layout has
 
 - `title`, `notes` below the table, and `names`: the heading and the text of each name of a line;
-- `columns`: a name in the file's `columns`, or fields of a column of ours: `heading` (else the
-  metric's name), `task` (several: the sum), `metric`, `unit` and what else describes a cell;
-- `lines`: fields of each line of a model; without them each task that was run is a line.
+- `columns`: a name in the file's `columns`, or the fields of a column of ours: `heading` (default:
+  the metric's name), `task` (several: the sum), `metric`, `unit` and other fields of a cell;
+- `lines`: the fields of each line of a model; without them, each task that was run is a line.
 
-A cell is described by the fields of its layout, column and line; of the same field the last of
-these three holds. In a text `{field}` stands for another field, `{model}` for the model ("this run"
-without a name), `{given}` for its name, `{marks}` for the marks of a row. Further fields:
+The fields of its layout, column and line describe a cell. If several have one field, the line takes
+precedence over the column, and the column over the layout. In a text, `{field}` stands for another
+field, `{model}` for the model ("this run" without a name), `{given}` for the model's name, and
+`{marks}` for the marks of a row. Further fields:
 
 - `where` and `suffix` end the metric's name: `_VALUE` for each value in `where`, unless `split`
   gives another form (`_{field}_{value}`), then the suffix;
-- `decimals`: 2 unless said, 0 of an `amount`; `spread`: the metric behind a ±; `minus`: the task
-  that other tasks are shown as differences to;
-- `optional`: the column is left out where no column has a number of its metric; `if`: a line is
-  left out without this metric;
-- `doubt`: `cells` marks the numbers of INVALID tasks, else the line's first name says it;
-- `names_below`: names that all lines share stand below the table; `turned`: lines are drawn as
+- `decimals`: default 2, for an `amount` 0; `spread`: the metric behind a ±; `minus`: the task to
+  which other tasks are shown as differences;
+- `optional`: the column is left out if no column has a number of its metric; `if`: a line is left
+  out without this metric;
+- `doubt`: with `cells`, the numbers of INVALID tasks are marked, otherwise the line's first name;
+- `names_below`: names that all lines share are put below the table; `turned`: lines are drawn as
   columns, the layout's columns in blocks (`block`).
 
-In `layouts`, `columns` and `lines` an entry that is a list of lists stands for every combination,
-`{"rows_of": N}` for the rows of Table N that are parts of the items (of one `group`), and a name in
-the file's `lists` for its entries. `common` has the fields of all layouts, `marks` what marks mean.
+In `layouts`, `columns` and `lines`, an entry that is a list of lists stands for every combination.
+`{"rows_of": N}` stands for the rows of Table N that are parts of the items (of one `group`), and a
+name in the file's `lists` for the entries of this list. `common` has the fields of all layouts, and
+`marks` the meaning of marks.
 """
 
 from __future__ import annotations
@@ -58,46 +60,48 @@ _NO_PAPER: Mapping[str, Json] = {
     "columns": {},
     "groups": {},
 }
-SCALES = dict.fromkeys(("percent", "points", "kappa_percent"), 0.01)  # of units; 1 of all others
+# Factor of a unit; 1 for all others.
+SCALES = dict.fromkeys(("percent", "points", "kappa_percent"), 0.01)
 
 
 class PrintedRow(NamedTuple):
-    """One printed row: a model, or a split where models are the columns, in a group of rows."""
+    """One printed row: a model, or a split if the models are the columns, in a group of rows."""
 
-    name: str  # as printed; spellings differ between a paper's tables, identity does not
-    identity: str | None  # one name per model (the file's `identity_title`); None if it is not one
-    group: str  # a key of the file's `groups`: MAIA's setting; "" where there is none
-    figures: Mapping[str, Decimal | None]  # every column by name, in order; None for a dash
+    name: str  # as printed; spellings differ between a paper's tables
+    # One name for each model (the file's `identity_title`); None if the row is no model.
+    identity: str | None
+    group: str  # a key of the file's `groups`, such as MAIA's setting; "" without groups
+    figures: Mapping[str, Decimal | None]  # by the column's name, in order; None for a dash
 
 
 class OurNumber(NamedTuple):
-    """The number of ours that a figure stands beside."""
+    """Our number for a printed figure."""
 
-    task: str  # or a group
+    task: str  # name of a task or a group
     metric: str
-    where: tuple[tuple[str, str], ...] = ()  # field and value: of the items that have them
+    where: tuple[tuple[str, str], ...] = ()  # field and value of the items that count
 
 
 class PrintedCell(NamedTuple):
-    """One printed figure, with all that its table says of it."""
+    """One printed figure, with everything that its table says about it."""
 
-    kind: str  # a key of the file's `groups`, if what is beside it differs by it
-    row: str  # as printed
-    column: str  # its name
+    kind: str  # a key of the file's `groups`, if our number differs by group
+    row: str  # name of the row, as printed
+    column: str  # name of the column
     figure: Decimal | None  # None for a dash
-    scale: float  # of the figure's unit in ours: 0.01 of percent
-    model: str  # as printed, or what stands in its place
-    identity: str | None  # of the model; None if it is not one
-    ours: OurNumber | str  # or why there is none
+    scale: float  # factor to our unit, such as 0.01 for percent
+    model: str  # the model's name as printed, or the name in its place
+    identity: str | None  # identity of the model; None if it is no model
+    ours: OurNumber | str  # our number, or the reason why there is none
 
     @property
     def value(self) -> float:
-        """In our unit; of a dash a TypeError."""
+        """The figure in our unit; a TypeError for a dash."""
         return float(self.figure) * self.scale  # type: ignore[arg-type]
 
     @property
     def range(self) -> tuple[float, float]:
-        """The values that are printed so: half a unit of the last place up and down."""
+        """The values that are printed as this figure: half a unit of the last digit each way."""
         figure = self.figure or Decimal(0)
         half = Decimal(5).scaleb(int(figure.as_tuple().exponent) - 1)
         return float(figure - half) * self.scale, float(figure + half) * self.scale
@@ -105,12 +109,13 @@ class PrintedCell(NamedTuple):
 
 @functools.cache
 def stored(benchmark: str) -> Mapping[str, Json]:
-    """The file of a benchmark's paper: tables, and what tests hold against its text.
+    """Return the file of a benchmark's paper: its tables, and facts that tests check.
 
-    In its own package `leaderboard.json`, or here by its name; without one there are no tables.
+    The file is `leaderboard.json` in the benchmark's package, or NAME.json in this folder. Without
+    a file, the mapping is empty.
 
     Raises:
-        DataError: it is not JSON; names it.
+        DataError: the file is not JSON; the message names it.
     """
     own = files(registry.package(benchmark)).joinpath("leaderboard.json")
     file = own if own.is_file() else files(__name__).joinpath(f"{benchmark}.json")
@@ -124,48 +129,48 @@ def stored(benchmark: str) -> Mapping[str, Json]:
     return {**_NO_PAPER, **found}
 
 
-def tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
-    """The tables of a parsed file: the paper's, then those that stand beside them."""
+def stored_tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    """Return the tables of a parsed file: the paper's, then those under `beside`."""
     return [*board.get("tables", ()), *board.get("beside", {}).values()]
 
 
 def heading(column: Mapping[str, Json]) -> str:
-    """The heading of a stored column in our tables: its own, or its title on two lines."""
+    """Return a stored column's heading in our tables: `heading`, or the title on two lines."""
     return str(column.get("heading") or column["title"].replace(" ", "\n", 1))
 
 
-def title(found: Mapping[str, Json]) -> str:
-    """The name of a stored table."""
-    return found.get("label") or f"Table {found['number']}"
+def title(table: Mapping[str, Json]) -> str:
+    """Return the name of a stored table."""
+    return table.get("label") or f"Table {table['number']}"
 
 
-def rows(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[PrintedRow]:
-    """The rows of a file's table."""
+def printed_rows(board: Mapping[str, Json], table: Mapping[str, Json]) -> list[PrintedRow]:
+    """Return the rows of a file's table."""
     models: Mapping[str, str] = board["models"]
-    # What a table's rows are, if its first column is headed so: models, with one name each.
-    of_models = found.get("name_title", "Model") in ("Model", "Judge", "Candidate")
+    # True if the heading of the first column says that the rows are models, with one name each.
+    of_models = table.get("name_title", "Model") in ("Model", "Judge", "Candidate")
     return [
         PrintedRow(
             row["name"],
             models[row["name"]] if of_models else None,
             row.get("group", ""),
-            dict(zip(found["columns"], row["cells"], strict=True)),
+            dict(zip(table["columns"], row["cells"], strict=True)),
         )
-        for row in found["rows"]
+        for row in table["rows"]
     ]
 
 
-def cells(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[list[PrintedCell]]:
-    """The figures of a file's table, row by row."""
+def cells(board: Mapping[str, Json], table: Mapping[str, Json]) -> list[list[PrintedCell]]:
+    """Return the figures of a file's table, row by row."""
     columns = board["columns"]
     made = []
-    for row, raw in zip(rows(board, found), found["rows"], strict=True):
+    for row, raw in zip(printed_rows(board, table), table["rows"], strict=True):
         line = []
         for column, figure in row.figures.items():
-            parts = [one.get("ours", {}) for one in (found, columns[column], raw)]
+            parts = [one.get("ours", {}) for one in (table, columns[column], raw)]
             kind, ours = _ours(parts, row, column, raw.get("dashes", ""))
-            unit = raw.get("unit") or found.get("unit") or columns[column]["unit"]
-            model, identity = _model(board, found.get("models"), row, column)
+            unit = raw.get("unit") or table.get("unit") or columns[column]["unit"]
+            model, identity = _model(board, table.get("models"), row, column)
             scale = SCALES.get(unit, 1.0)
             line.append(PrintedCell(kind, row.name, column, figure, scale, model, identity, ours))
         made.append(line)
@@ -175,7 +180,7 @@ def cells(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[list[Pri
 def _ours(
     parts: Sequence[Mapping[str, Json] | str], row: PrintedRow, column: str, dashes: str
 ) -> tuple[str, OurNumber | str]:
-    """A cell's kind, and the number of ours beside it or why there is none."""
+    """Return a cell's kind, and our number for it or the reason why there is none."""
     said: JsonObject = {"kind": row.group, "where": {}}
     for part in parts:
         if isinstance(part, str):
@@ -188,7 +193,7 @@ def _ours(
 
     def filled(value: Json) -> str | None:
         value = value.get(kind) if isinstance(value, Mapping) else value
-        # An average over models is a row, but no model.
+        # An average over models is a row without a model.
         is_none = value is None or (value == "{row}" and row.identity is None)
         return None if is_none else str(value).format(**own)
 
@@ -202,7 +207,7 @@ def _ours(
 def _model(
     board: Mapping[str, Json], place: str | None, row: PrintedRow, column: str
 ) -> tuple[str, str | None]:
-    """Name and identity of the model that a figure is of."""
+    """Return name and identity of the model that a figure belongs to."""
     if place is None:
         return row.name, row.identity
     name = board["groups"][row.group] if place == "group" else board["columns"][column]["title"]
@@ -210,18 +215,19 @@ def _model(
 
 
 class Headline(NamedTuple):
-    """A task's main number, and the paper's figures beside it."""
+    """A task's main number, and the paper's figures for it."""
 
-    metric: str  # its name here
-    chance: float | None  # what guessing gives; None where that depends on the data
-    papers: Mapping[tuple[str, str | None], float]  # name and identity of a row -> figure, our unit
+    metric: str  # name of the metric
+    chance: float | None  # value of guessing; None if that depends on the data
+    # Name and identity of a row -> figure in our unit.
+    papers: Mapping[tuple[str, str | None], float]
 
 
 @functools.cache
 def headline(task: str) -> Headline | None:
-    """Return the headline of a task or group; None where nothing is stored of it.
+    """Return the headline of a task or group; None if none is stored.
 
-    In headlines.json, or under `headlines` in the file of a benchmark's own package.
+    It is stored in headlines.json, or under `headlines` in the file of a benchmark's own package.
     """
     if (benchmark := registry.of_task_name(task)) is None:
         return None
@@ -233,7 +239,7 @@ def headline(task: str) -> Headline | None:
     beside = OurNumber(task, own["metric"])
     found: dict[tuple[str, str | None], float] = {}
     for table in board["tables"]:
-        # A number that several tables have is the first one's.
+        # If several tables have a number, the first one counts.
         found = found or {
             (cell.model, cell.identity): cell.value
             for line in cells(board, table)
@@ -244,5 +250,5 @@ def headline(task: str) -> Headline | None:
 
 
 def plain(name: str) -> str:
-    """A name as far as spellings agree: its letters and digits, without case."""
+    """Return a name's letters and digits in lower case, on which different spellings agree."""
     return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -1,4 +1,4 @@
-"""Each printed figure of the papers' models by itself, on a scale that others can read."""
+"""The printed figures of the papers' models, one by one, on scales that others can read."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ INFINITE = float("inf")
 
 
 class Scale(NamedTuple):
-    """The range of a number's values."""
+    """The kind, the unit and the range of a number."""
 
     kind: str  # accuracy, rating, f1, ...
     unit: str  # proportion, points, correlation
     low: float
     high: float
-    judged: str = ""  # not empty: a judge decides, where the task has one
+    judged: str = ""  # not empty if a judge decides, for tasks that have one
 
 
 @functools.cache
 def scales() -> Mapping[str, Scale]:
-    """Return the scale of every number in the host's table, by its name (metrics.json)."""
+    """Return the scale of every number in lmms-eval's table, by its name (metrics.json)."""
     return {name: Scale(*row) for name, row in _data("metrics.json").items()}
 
 
 @functools.cache
 def hubs() -> Mapping[str, str]:
-    """The dataset of each benchmark on the Hugging Face hub (hubs.json)."""
+    """Return the dataset of each benchmark on the Hugging Face hub (hubs.json)."""
     found: Mapping[str, str] = _data("hubs.json")
     return found
 
@@ -43,20 +43,20 @@ def _data(name: str) -> Json:
 
 
 class Figure(NamedTuple):
-    """One printed figure."""
+    """One printed figure of a model."""
 
-    model: str  # one name for one model (the file's `identity_title`)
-    row: int  # in its table, from 1
+    model: str  # one name for each model (the file's `identity_title`)
+    row: int  # number of its row in the table, from 1
     place: tuple[str, ...]  # name and group of its row, and heading of its column, as printed
-    table: Mapping[str, Json]  # as stored
-    task: str  # ours that has this number; "" where there is none
+    table: Mapping[str, Json]  # the stored table
+    task: str  # our task with this number; "" if there is none
     metric: str
     printed: Decimal
-    value: float  # on its scale: 43.3 % is 0.433
+    value: float  # the figure on its scale: 43.3 % is 0.433
     scale: Scale
 
 
-# By a column's unit: what a printed 1 is, and the scale then. Other units are no scores.
+# Unit of a column -> the value of a printed 1, and its scale. Other units are no scores.
 _UNITS = {
     "share": (Decimal(1), Scale("share", "proportion", 0, 1)),
     "percent": (Decimal("0.01"), Scale("accuracy", "proportion", 0, 1)),
@@ -72,12 +72,12 @@ _UNITS = {
 
 
 def of_models(board: Mapping[str, Json]) -> Iterator[Figure]:
-    """The figures of a paper that are scores of models; not those of people, data or averages."""
+    """Yield the figures of a paper that are scores of models, not of people, data or averages."""
     for table in board.get("tables", ()):
         grid = zip(table["rows"], leaderboards.cells(board, table), strict=True)
         for line, (row, cells) in enumerate(grid, 1):
             for cell in cells:
-                # Judges together are one, and no model of the list.
+                # Several judges count as one, and are no model of the file's list.
                 model = cell.identity or (cell.model if table.get("models") == "group" else None)
                 unit = table.get("unit", board["columns"][cell.column]["unit"])
                 if cell.figure is None or not model or unit not in _UNITS:

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# In a checkout, `utils/`, `judges/` and `leaderboards/` stand beside this folder (pyproject.toml
-# maps them in). Whoever runs Python in the checkout imports this folder before the installed
-# package, so the three must be found from here as well.
+# In a checkout, the folders `utils/`, `judges/` and `leaderboards/` lie beside this folder
+# (pyproject.toml maps them into the package). Python that runs in the checkout imports this folder
+# before the installed package, so this file adds the checkout's root to the places where submodules
+# are searched.
 _here = _Path(__file__).absolute().parent
 if not (_here / "utils").is_dir():
     __path__.append(str(_here.parent))
@@ -23,7 +24,11 @@ _FOR_PYTHON = ("RunFrames", "load_docs", "read_run", "score_reply")
 
 
 def __getattr__(name: str) -> object:
-    """The functions for Python (docs/python.md), imported when they are asked for."""
+    """Return a function of docs/python.md by its name, imported at its first use.
+
+    Raises:
+        AttributeError: the package has no attribute of that name.
+    """
     if name in _FOR_PYTHON:
         return getattr(_import_module("lmms_eval_tasks.commands.notebook"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

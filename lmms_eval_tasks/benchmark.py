@@ -4,16 +4,31 @@
     reply -> score <-> judge -> item
     items -> metrics -> numbers -> tables
 
-A benchmark defines four things: its docs (`Benchmark.docs`), the prompt of a doc (`Task.prompt`),
-the score of a reply (`Task.score`), and metrics of the scored items (`Task.metrics`,
-`Benchmark.joint_metrics`). Everything else is written once and knows no benchmark: running,
-checking, judging later, rescoring, estimating, intervals, tables (host/, runs/, report/).
-docs/your_benchmark.md is a whole benchmark on one page.
+A doc is one question to a model. An item is one reply with its score, in the form of the log.
+Numbers are computed from items alone, so that a saved run can be scored and judged again.
 
-Docs and items are plain mappings, as lmms-eval and its JSON logs hold them. Each task says in a
-TypedDict which fields its own have, so that mypy refuses a wrong key or a wrong type: D is a doc
-that the model is given, K is what the log keeps of it, and I is the item, K and what `score`
-returned.
+To write a benchmark:
+
+1. Subclass `Benchmark` once. It has to give `name`, `title`, `how_to_get`, `records`,
+   `paper_judge`, `tasks`, `read` and `docs`; everything else has a default. `read` validates the
+   released files, and `docs` returns a task's docs. `sources` lists the videos, if there are any.
+2. Make one `Task` for each task of lmms-eval. `prompt` turns a doc into the parts that the model
+   gets, `log_fields` selects the doc's fields for the log, `score` turns a reply into the fields
+   of an item, and `metrics` turn items into numbers.
+3. If a number needs the items of several tasks, add a `JointMetric`.
+4. Write a YAML file for each task. It names functions that are the same for all benchmarks, such
+   as `process_docs: !function lmms_eval_tasks.host.names.docs_TASK` (host/names.py).
+5. Name an instance of the class as an entry point (registry.py). `lmms_eval --tasks TASK` then runs
+   the task, and `lmms-eval-tasks doctor --tasks TASK` checks it.
+
+Everything else is written once and knows no benchmark: running, checking, judging later, rescoring,
+estimating, intervals and tables (host/, runs/, report/). docs/your_benchmark.md is a complete
+benchmark on one page.
+
+Docs and items are plain mappings, as in lmms-eval and its JSON logs. Each task declares their
+fields in TypedDicts, so that mypy refuses a wrong key or a wrong type. Three type variables name
+these TypedDicts: D is the doc, K is the part of the doc that the log keeps, and I is the item,
+which is K with the fields that `score` returned.
 """
 
 from __future__ import annotations
@@ -27,7 +42,7 @@ from typing_extensions import NotRequired, ReadOnly, TypeVar
 
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
-from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, ScoringSteps
 from lmms_eval_tasks.media import sources
 from lmms_eval_tasks.media.sources import CheckedSource, Source
 from lmms_eval_tasks.utils import released_files
@@ -44,15 +59,15 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.prompts import Prompt
 
-# Of any task, for code that knows no benchmark:
-Doc = Mapping[str, Any]  # one thing that a model is asked
-Item = Mapping[str, Any]  # one reply and what it is worth; what the log keeps
+# Types of docs and items of any task, for code that knows no benchmark:
+Doc = Mapping[str, Any]  # one question to a model, with the paths of its media and its reference
+Item = Mapping[str, Any]  # the log's fields of a doc, with the reply and its score
 Items = Sequence[Item]
 Fields = Mapping[str, object]
-Units = Mapping[str, tuple[str, float]]  # what a number is the mean of: id -> cluster and value
+Units = Mapping[str, tuple[str, float]]  # the values that a mean averages: id -> cluster and value
 
-# A doc, the fields of it that the log keeps, and an item. D and I are contravariant: a metric of
-# items with few fields serves for items with more.
+# D is a doc, K the doc's fields that the log keeps, and I an item. D and I are contravariant: a
+# metric of items with few fields also serves for items with more fields.
 D = TypeVar("D", bound=Fields, contravariant=True, default=Any)  # noqa: PLC0105
 K = TypeVar("K", bound=Fields, default=Any)
 I = TypeVar("I", bound=Fields, contravariant=True, default=Any)  # noqa: E741, PLC0105
@@ -61,96 +76,99 @@ S = TypeVar("S", bound=Fields)
 R = TypeVar("R")
 
 SAME = object()  # default of Part.simple_content
-ASKED = "asked_hash"  # the field of an item that holds the hash of what was asked
-NAMED = 20  # records of one line about what is left out
-REBUILT = 12  # hex digits of that hash that can be made from the item's other fields
+ASKED = "asked_hash"  # the item's field that holds the hash of the question (`Task.hash_of`)
+NAMED = 20  # at most so many left-out records are named in one line
+REBUILT = 12  # hex digits of this hash that follow from the item's `identity` alone
 
 
 class Scored(Outcome):
-    """The fields that every scoring returns (`Task.score`), and those that a run adds to them."""
+    """The item's fields that every `Task.score` returns, and the fields that a run adds to them."""
 
-    asked_hash: NotRequired[ReadOnly[str]]  # of what was asked (`Task.hash_of`)
+    asked_hash: NotRequired[ReadOnly[str]]  # hash of the question (`Task.hash_of`)
     reply: NotRequired[ReadOnly[str]]  # the model's text
     refused: NotRequired[ReadOnly[bool]]  # a judged reply that looks like a refusal
-    verdicts: NotRequired[ReadOnly[Mapping[str, Mapping[str, Any]]]]  # by the name of the ask
+    # The judge's verdicts by the name of the request (`Task.judgements`).
+    verdicts: NotRequired[ReadOnly[Mapping[str, Mapping[str, Any]]]]
 
 
 def select_fields(doc: T, kind: type[T]) -> T:
-    """The fields of a doc that a smaller type has, in that type's order, for `Task.log_fields`."""
+    """Return the doc's fields that the TypedDict `kind` declares, in its order."""
     return cast(T, {name: doc[name] for name in kind.__annotations__ if name in doc})
 
 
 class Part(NamedTuple):
     """One part of a prompt: a text, pictures, a video or sound. Models get the parts in order."""
 
-    kind: Literal["text", "image", "images", "video", "audio"]  # `images`: several at once
+    kind: Literal["text", "image", "images", "video", "audio"]  # `images` is several pictures
     content: Any  # the text; the path of a file; a picture; or a function that returns one of these
-    # For lmms-eval's simple models, if it differs: a list of visuals, or another text.
+    # The content for lmms-eval's simple models, if it differs: a list of visuals, or another text.
     simple_content: Any = SAME
 
 
 class MediaJob(NamedTuple):
-    """A clip or pictures to make of a video before a doc can be shown."""
+    """A job that cuts a clip or pictures from a video before the model is loaded."""
 
-    name: str  # the record that is left out if it cannot be made: a question, a segment, a video
-    key: tuple[Any, ...]  # docs with the same key share the clip
-    make: Callable[[], object]  # makes or finds it; raises a MediaError with the reason
+    name: str  # id of the record that is left out if the job fails: a question, a segment, a video
+    key: tuple[Any, ...]  # docs whose jobs have the same key share the clip
+    # Makes the media or finds them in the cache; raises a MediaError with the reason.
+    make: Callable[[], object]
 
 
 class TableRow(NamedTuple):
-    """The numbers of one task or group, for tables."""
+    """A row of a table: the metrics of one task or one group."""
 
     task: str
-    values: Mapping[str, object]  # by the metric's name
-    model: str = ""  # its name, in a table of several models
+    values: Mapping[str, object]  # metric's name -> value
+    model: str = ""  # the model's name, in a table of several models
     invalid: bool = False  # the run is INVALID
-    marks: str = ""  # signs behind the row's name that stand for other conditions
+    marks: str = ""  # signs behind the row's name that stand for further conditions of its numbers
 
 
 @dataclass(frozen=True)
 class Metric(Generic[I]):
-    """One number of a task's items of type I."""
+    """One number that is computed from a task's items, which have type I."""
 
-    name: str  # in tables and files
-    # Returns the number for some items in any order; None if they have none.
+    name: str  # the metric's name in tables and files
+    # Returns the number for items in any order; None if the items have no such number.
     compute: Callable[[Sequence[I]], float | None]
-    include: Callable[[I], bool] | None = None  # the items that count; default all
+    include: Callable[[I], bool] | None = None  # True for an item that counts; default: all count
     higher_is_better: bool | None = True  # None if neither direction is better
     # The item's fields that `compute` reads, if the metric is a column of lmms-eval's own table;
-    # `a.b` is key b of field a.
+    # `a.b` means key b of field a. None: the metric is no column there.
     host_fields: tuple[str, ...] | None = None
-    mean_field: str = ""  # the field whose plain mean the metric is, for lmms-eval's standard error
-    # If the metric is a mean: the values that it averages, by item or pool id. They give a t
-    # interval and paired differences; other metrics get a jackknife over clusters.
+    mean_field: str = ""  # the field whose plain mean this is, for lmms-eval's standard error
+    # If the metric is a mean: returns the values that it averages, by item or pool id. With these
+    # values, the interval is a t interval and two models are compared in pairs; other metrics get a
+    # jackknife over clusters.
     per_unit: Callable[[Sequence[I]], Units] | None = None
     is_share: bool = False  # the number lies in 0..1
     always_interval: bool = False  # compute an interval without `host_fields` and `per_unit`
 
     @property
     def has_interval(self) -> bool:
-        """True if an interval is computed; for some metrics one takes minutes."""
+        """True if an interval is computed for this metric; for some metrics that takes minutes."""
         return self.always_interval or self.host_fields is not None or self.per_unit is not None
 
-    def own(self, items: Sequence[I]) -> Sequence[I]:
-        """The items that count (`include`)."""
+    def counted_items(self, items: Sequence[I]) -> Sequence[I]:
+        """Return the items that count for this metric (`include`)."""
         return items if self.include is None else [item for item in items if self.include(item)]
 
 
 @dataclass(frozen=True)
 class JointMetric(Generic[I]):
-    """Numbers of several tasks' items together; I is what these items have in common."""
+    """Numbers that need the items of several tasks, whose common fields are I."""
 
-    group: str  # lmms-eval's group of the tasks, and the name of the row
+    group: str  # lmms-eval's group of these tasks, and the name of the row in tables
     tasks: tuple[str, ...]  # names of the joined tasks
-    # Returns the numbers by name, given items by task; empty if too few tasks were run.
+    # Returns the numbers by name, given the items by task; empty if too few of the tasks were run.
     compute: Callable[[Mapping[str, Sequence[I]]], Mapping[str, float | None]]
-    # The numbers that are columns of lmms-eval's table, with the item's fields that they read.
+    # The numbers that are columns of lmms-eval's own table, with the item's fields that they read.
     host_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Lines for the user about numbers that were joined over saved runs.
+    # Returns lines for the user about the numbers of several saved runs together.
     notes: Callable[[Mapping[str, Sequence[I]]], Iterable[str]] = lambda items: ()  # noqa: ARG005
-    count_name: str = ""  # the number that counts the joined questions
-    share_names: Collection[str] = ()  # names of numbers in 0..1
-    # For numbers that are means: the values that they average, as in Metric.per_unit.
+    count_name: str = ""  # name of the number that counts the joined questions; "" without one
+    share_names: Collection[str] = ()  # names of the numbers that lie in 0..1
+    # For each number that is a mean: returns the values that it averages, as Metric.per_unit does.
     per_unit: Mapping[str, Callable[[Mapping[str, Sequence[I]]], Units]] = field(
         default_factory=dict
     )
@@ -158,59 +176,65 @@ class JointMetric(Generic[I]):
 
 @dataclass(frozen=True)
 class Task(Generic[D, K, I]):
-    """One task of lmms-eval."""
+    """One task of lmms-eval: its prompt, its scoring and its metrics."""
 
     name: str
-    prompt: Callable[[D], Sequence[Part]]  # returns what the model gets for a doc
-    # Returns the doc's fields for the log: all that `score` reads, in plain types.
+    prompt: Callable[[D], Sequence[Part]]  # returns the parts that the model gets for a doc
+    # Returns the doc's fields for the log: all that `score` reads, as plain JSON types.
     log_fields: Callable[[D], K]
-    # Returns further fields of the item, given the log's fields and the reply. A task with a judge
-    # is a generator that yields its requests (judges/asking.py).
-    score: Callable[[K, str], Scoring[Fields] | Fields]
+    # Returns the item's further fields, given the log's fields and the reply. In a task with a
+    # judge, `score` is a generator: with `yield from` and a function of judges/asking.py, it
+    # requests a verdict. A run, `rescore` or an estimate supplies the verdict.
+    score: Callable[[K, str], ScoringSteps[Fields] | Fields]
     metrics: Sequence[Metric[I]]
-    # The item's fields that say what was asked: question or options, media, setting, reference.
-    # Items of two runs are paired if these are equal; an id may depend on an order.
+    # Names of the item's fields that identify the question: its text or options, media, setting and
+    # reference. Items of two runs are compared as a pair if these fields are equal. The id does not
+    # suffice, since it may depend on the order of the data.
     identity: Collection[str] = ()
-    # Returns metrics whose names depend on the items, such as one for each candidate.
+    # Returns metrics whose names depend on the items, such as one metric for each candidate.
     extra_metrics: Callable[[Sequence[I]], Sequence[Metric[I]]] = lambda items: ()  # noqa: ARG005
-    # Returns how many frames of the video the model should see, if the protocol says it.
+    # Returns the number of frames that the model should see, if the protocol fixes it; else None.
     frames: Callable[[D], int | None] = lambda doc: None  # noqa: ARG005
-    # Returns fields for the log about the media that the model got.
+    # Returns fields for the log that describe the media that the model got.
     media_log: Callable[[D], Fields] = lambda doc: {}  # noqa: ARG005
-    # Scores several items at once, after all replies: yields an item's id and a scoring that
-    # returns further fields of it. Not in lmms-eval's table.
-    score_jointly: Callable[[Sequence[I]], Iterable[tuple[str, Scoring[Fields]]]] | None = None
-    judgements: Collection[str] = ()  # names of what the judge is asked; empty without a judge
+    # Scores several items together, after all replies: yields an item's id and a scoring that
+    # returns further fields of this item. Such fields are not in lmms-eval's own table.
+    score_jointly: Callable[[Sequence[I]], Iterable[tuple[str, ScoringSteps[Fields]]]] | None = None
+    judgements: Collection[str] = ()  # names of the requests to the judge; empty without a judge
     extra: str = ""  # the extra whose packages the metrics need (utils/extras.py)
-    required_fields: Collection[str] = ()  # a saved item without one cannot be scored again
+    # A saved item that lacks one of these fields cannot be scored again.
+    required_fields: Collection[str] = ()
     failed_item: Fields = field(default_factory=dict)  # the item's fields if `score` raised
-    # Returns further facts about the task's items for the results file.
+    # Returns further facts about the task's items, for the results file.
     details: Callable[[Sequence[I]], Fields] = lambda items: {}  # noqa: ARG005
     # Returns lines for the user about a saved run's numbers.
     notes: Callable[[Sequence[I]], Sequence[str]] = lambda items: ()  # noqa: ARG005
-    # Returns a reply that a model could give, for estimates; given a doc and its number.
+    # Returns a reply that a model could give, for estimates; its arguments are a doc and its
+    # number.
     example_reply: Callable[[D, int], str] = lambda doc, number: ""  # noqa: ARG005
     cluster_field: str = "video"  # items with the same value are one cluster of the intervals
-    # Fields by which a report splits the first metric, and how it draws that.
+    # Fields by which a report splits the first metric, and the kind of chart for each.
     splits: Mapping[str, Literal["dots", "star", "heat"]] = field(default_factory=dict)
-    # Returns the id of the item's pool, which counts only as a whole; "" without one.
+    # Returns the id of the item's pool, whose items count only together; "" without a pool.
     pool: Callable[[I], str] = lambda item: ""  # noqa: ARG005
 
     def log_entry(self, doc: D) -> dict[str, object]:
-        """The doc's fields for the log, with the hash of what is asked."""
+        """Return the doc's fields for the log, with the hash of the question (`hash_of`)."""
         kept = self.log_fields(doc)
         return {**kept, ASKED: self.hash_of(kept, doc.get("question"))}
 
     def hash_of(self, item: Fields, question: object = None) -> str:
-        """The hash of what an item asks (`identity`); "" if it has none of these fields.
+        """Return the hash of the question that an item answers.
+
+        The hash is "" if the item has no field of `identity`.
 
         Args:
-            item: of this task.
-            question: the question's text, which not every task's items hold.
+            item: an item of this task, or the log's fields of a doc.
+            question: the question's text, which some tasks do not keep in the item.
 
         Returns:
-            REBUILT hex digits of the item's own fields, and behind them 8 of the question if it is
-            known: a log without hashes has the first part alone.
+            REBUILT hex digits of the `identity` fields, then 8 hex digits of `question` if it is
+            given. Logs that were written without a hash can get the first part alone.
         """
         found = {name: item[name] for name in self.identity if name in item}
         if not found:
@@ -222,25 +246,26 @@ class Task(Generic[D, K, I]):
 
 @dataclass(frozen=True)
 class LoadedData:
-    """The data of a run as they were before its model was built.
+    """A run's data, read before the model is loaded.
 
-    A benchmark whose docs need more than the release and its videos adds it in a subclass.
+    If docs need more than the release and its videos, the benchmark adds that in a subclass.
     """
 
     release: Any  # the benchmark's own subclass of Release
-    sources: Sequence[CheckedSource] = ()  # the files beside the data that were looked at
+    # The files beside the data file, such as videos, after their check.
+    sources: Sequence[CheckedSource] = ()
 
     @property
     def digest(self) -> str:
-        """The hash of the data."""
+        """The release's hash, in hex digits."""
         return str(self.release.digest)
 
     def source(self, task: str) -> CheckedSource | None:
-        """The first source that a task needs; None if it needs none or none was looked at."""
+        """Return the first source that a task needs; None if it needs none or none was checked."""
         return next((one for one in self.sources if task in one.source.tasks), None)
 
     def left_out(self, task: str) -> dict[str, str]:
-        """The reason for each record that a task leaves out, by the record's id."""
+        """Return the reason for each record that a task leaves out, by the record's id."""
         lost = dict(self.release.problems)
         for one in self.sources:
             if task in one.source.tasks:
@@ -249,100 +274,108 @@ class LoadedData:
 
 
 class Ran(NamedTuple):
-    """One benchmark's tasks of a finished run."""
+    """The tasks of one benchmark in a finished run, with their items."""
 
-    loaded: LoadedData | None  # the data; None if they cannot be read any more
+    loaded: LoadedData | None  # the data; None if the files can no longer be read
     names: Sequence[str]  # names of the tasks
-    left_out: Mapping[str, Mapping[str, str]]  # by task and id of the record, the reason
+    left_out: Mapping[str, Mapping[str, str]]  # by task and id of the record: why it was left out
     items: Mapping[str, Items]  # by task
 
 
 class KnownAnswer(NamedTuple):
-    """An answer with a known right verdict, to test a judge with."""
+    """An answer whose right verdict is known, to test a judge with."""
 
-    task: str  # name of the task whose judge is asked
+    task: str  # name of the task whose judge gets the answer
     doc: Item  # the question's fields in the log (`Task.log_fields`)
     text: str  # the answer
     # The right verdicts by name (`Task.judgements`), the main one first; empty if none is known.
-    known: Mapping[str, float]
+    right_verdicts: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class KnownAnswers:
-    """Answers with known verdicts, for `lmms-eval-tasks agreement`."""
+    """Answers whose right verdicts are known, for `lmms-eval-tasks agreement`."""
 
     answers: Sequence[KnownAnswer]
     source: Sequence[str]  # lines that say where answers and verdicts come from
     scale: Sequence[int]  # all possible verdicts, ascending; (0, 1) is wrong, right
-    clusters: str = "videos"  # plural of what `Task.cluster_field` names
-    # Returns further tables of all answers' items, and their content for JSON. The flag says that
-    # too many verdicts failed.
+    clusters: str = "videos"  # plural noun for the clusters of `Task.cluster_field`
+    # Returns further tables of all answers' items, and the content of these tables for JSON. The
+    # second argument is True if too many verdicts failed.
     tables: Callable[[Items, bool], tuple[Sequence[RenderableType], dict[str, object]]] | None = (
         None
     )
 
 
 class Benchmark:
-    """A benchmark. Its package subclasses this once and names an instance as its entry point."""
+    """One benchmark. A package subclasses this once and names an instance as its entry point.
 
-    name: ClassVar[str]  # also of its folder under the data root, and how its tasks' names begin
-    title: ClassVar[str]  # the name for people
-    how_to_get: ClassVar[str]  # a sentence: where the data can be had
-    records: ClassVar[str]  # plural of what is left out as a whole: items, segments, questions
-    paper_counts: ClassVar[Mapping[str, int]] = {}  # Release.counts of the full set
+    A subclass has to give the attributes without a default, `read` and `docs`.
+    """
+
+    # Also the folder below the data root, and the first part of the tasks' names.
+    name: ClassVar[str]
+    title: ClassVar[str]  # the name in messages and tables
+    how_to_get: ClassVar[str]  # a sentence that says where to get the data
+    # Plural noun for what is left out as a whole: items, segments, questions.
+    records: ClassVar[str]
+    # Counts of the full set, with the keys of Release.counts.
+    paper_counts: ClassVar[Mapping[str, int]] = {}
     paper_judge: ClassVar[str]  # the judge's model in the paper
-    one_judge: ClassVar[str] = ""  # why a panel cannot judge here; "" if it can
+    # The reason why a panel of judges cannot judge here; "" if it can.
+    one_judge: ClassVar[str] = ""
     headline: ClassVar[int] = 1  # number of `tables` that `--tables headline` prints
-    tasks: Mapping[str, Task]  # by name
+    tasks: Mapping[str, Task]  # the tasks by their names
     joint_metrics: Sequence[JointMetric] = ()
     # Two message fragments: for the progress bar, and for the error when no item can be prepared.
     media_messages: ClassVar[tuple[str, str]] = ("segments cut", "segments of {} can be cut")
-    # True if MediaJob.name is a video: then --allow-missing-videos leaves out what cannot be made.
+    # True if MediaJob.name is a video; then --allow-missing-videos leaves out failed jobs.
     whole_videos: ClassVar[bool] = False
 
     # --- data ---------------------------------------------------------------------------------
 
-    def read(self, place: Path, /) -> Release:
+    def read_release(self, place: Path, /) -> Release:
         """Read and validate the data in a folder, or a data file.
 
         Raises:
-            TasksError: they are not there, or cannot be used; names the place of the first error.
+            TasksError: the data are missing or cannot be used; the message names the place of the
+                first error.
         """
         raise NotImplementedError
 
     def _read(self, place: Path) -> Release:
-        """As `read`; a folder or file that the user may not read is a DataError too."""
+        """Call `read_release`; a folder or file that the user may not read is a DataError, too."""
         try:
-            return self.read(place)
+            return self.read_release(place)
         except OSError as error:
             raise DataError(f"{error.filename or place}: {error.strerror or error}") from None
 
     def sources(self, release: Any, names: Sequence[str]) -> Sequence[Source]:  # noqa: ARG002
-        """The files that tasks need beside the data file, the main videos first."""
+        """Return the files that tasks need beside the data file, the main videos first."""
         return ()
 
     def complaints(self, release: Any, names: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """Messages about what else in the data keeps these tasks from being run."""
+        """Return a message for each further reason why these tasks cannot run on the data."""
         return []
 
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
     ) -> LoadedData:
-        """Read the user's data and look at the files that these tasks need.
+        """Read the user's data, and check the files that these tasks need.
 
         Args:
-            names: of tasks.
-            videos: look at the video files too; an estimate needs none.
-            only: the docs' `video_path`s to look at (`--limit`); others are taken for good. None is
-                all of them.
+            names: names of the tasks.
+            videos: True to check the video files too; an estimate needs no videos.
+            only: values of the docs' `video_path` that are checked (`--limit`); other videos count
+                as good without a check. None checks all videos.
 
         Raises:
-            DataError: they are not there, or something in them is bad that the user did not allow;
-                says all of it.
+            DataError: the data are missing, or hold errors that the user did not allow; the message
+                lists all of them.
         """
         release = self._read(settings.required_folder(self.name, self.title, self.how_to_get))
         wanted = [one for one in self.sources(release, names) if videos or not one.is_video]
-        checked = [sources.check(one, only) for one in wanted if one.tasks]
+        checked = [sources.check_source(one, only) for one in wanted if one.tasks]
         records = f"{self.title} {self.records}"
         total = release.n_records + len(release.problems)
         complaints = sources.bad_items(release.problems, f"of {total:,} {records} cannot be used")
@@ -352,24 +385,32 @@ class Benchmark:
         return LoadedData(release, checked)
 
     def docs(self, loaded: LoadedData, task: str) -> Sequence[Doc]:
-        """A task's docs without the records that are left out (`LoadedData.left_out`).
+        """Return a task's docs without the records that are left out (`LoadedData.left_out`).
 
-        Their order and their ids depend on the data alone, so that `--limit`, ranks and later runs
-        agree. A doc has `id`, `video`, `video_path` if it shows one, and what `prompt` reads.
+        The order and the ids of the docs depend on the data alone, so that `--limit`, the processes
+        of a run and later runs agree. A doc has `id`, `video`, all fields that `prompt` reads, and
+        `video_path` if it shows a video.
         """
         raise NotImplementedError
 
     def media_job(self, doc: Doc) -> MediaJob | None:  # noqa: ARG002
-        """The media to make for a doc before the model is loaded; None if it needs none."""
+        """Return the job that prepares a doc's media before the model is loaded.
+
+        Default: None, for docs that need no preparation.
+        """
         return None
 
     def data_notes(self, release: Any) -> list[str]:  # noqa: ARG002
-        """Lines for `data status` that are this benchmark's own."""
+        """Return further lines for `data status`, which only this benchmark has."""
         return []
 
     def _status(self, place: Path) -> DataStatus:
         release = self._read(place)
-        found = [sources.check(one) for one in self.sources(release, [*self.tasks]) if one.is_video]
+        found = [
+            sources.check_source(one)
+            for one in self.sources(release, [*self.tasks])
+            if one.is_video
+        ]
         of_paper = [released_files.compared(release.counts, self.paper_counts)]
         notes = [*(of_paper if self.paper_counts else []), *self.data_notes(release)]
         if len(found) > 1:
@@ -382,7 +423,7 @@ class Benchmark:
         return DataStatus(release.place, release.digest, release.counts, usable, missing, notes)
 
     def status(self, root: Path) -> DataStatus:
-        """Look at the data under a data root, without raising."""
+        """Return the state of the data below a data root; errors become `DataStatus.problem`."""
         place = root / self.name
         try:
             if not place.exists():
@@ -392,13 +433,13 @@ class Benchmark:
             return DataStatus(place, problem=str(error))
 
     def files(self, source: Path) -> Mapping[str, Path]:
-        """The files of a release, videos included, by their places below the benchmark's folder.
+        """Return the files of a release with its videos, by their paths in the benchmark's folder.
 
         Args:
-            source: a folder, or the data file, as released or as `prepare` left it.
+            source: a folder, or the data file: as released, or as `prepare` wrote it.
 
         Raises:
-            TasksError: it is not there, or does not fit.
+            TasksError: the files are missing, or do not match the schema.
         """
         release = self._read(source)
         there = dict(release.files)
@@ -412,68 +453,75 @@ class Benchmark:
         """Validate the files of `source` and put them under `root`, as copies or links.
 
         Returns:
-            Lines for the user: the number of files, then those of `data status`.
+            Lines for the user: the number of files, then the lines of `data status`.
 
         Raises:
-            TasksError: it is not there, does not fit, or other data is in the way.
+            TasksError: the files are missing or do not match the schema, or other data lie in the
+                target folder.
         """
         given, target = self.files(source.expanduser().absolute()), root / self.name
         released_files.place(target, given, link)
         if hidden := given.keys() - self.files(target).keys():
-            raise DataError(f"{target}: another file there hides {min(hidden)}; remove it first")
+            raise DataError(
+                f"{target}: another file there takes precedence over {min(hidden)}; remove it first"
+            )
         status = self._status(target)
         done = f"{'linked' if link else 'copied'} {len(given)} files to {target}"
         return "\n".join([done, *status.notes, *filter(None, [released_files.listed(status.bad)])])
 
     def tasks_of(self, row: str) -> tuple[str, ...]:
-        """The tasks behind a row of numbers: the task of that name, or those that a group joins."""
+        """Return the tasks behind a row of a table: the task of that name, or a group's tasks."""
         joined = next((one.tasks for one in self.joint_metrics if one.group == row), ())
         return (row,) if row in self.tasks else joined
 
     # --- prompts and the judge ------------------------------------------------------------------
 
     def prompts(self, names: Sequence[str]) -> Mapping[str, Prompt]:  # noqa: ARG002
-        """The prompt files that these tasks use, by a name for each use.
+        """Return the prompt files that these tasks use, by a name for each use.
 
         Raises:
-            PromptError: the user's file does not fit.
+            PromptError: a part or a placeholder of the user's file is wrong or missing.
         """
         return {}
 
     def criteria(self) -> Sequence[Criterion]:
-        """The criteria that the judge would be asked now, for the check before a run."""
+        """Return the judge's criteria under the current settings, for the check before a run."""
         return ()
 
     def judge_prompt(self) -> Prompt | None:
-        """The prompt file of the judge, ours or the user's; None without one."""
+        """Return the judge's prompt file, the packaged one or the user's; None without a judge."""
         return None
 
     def configure_judge(self, judge: JudgeConfig) -> JudgeConfig:
-        """Return the judge with settings that this benchmark needs, such as longer replies.
+        """Return the judge with the settings that this benchmark needs, such as longer replies.
 
         Raises:
-            JudgeError: this judge cannot be used here.
+            JudgeError: this benchmark cannot use this judge.
         """
         if self.one_judge and judge.provider in (PANEL, DEBATE):
             raise JudgeError(
-                f"the judge {judge.label} is several judges, {self.one_judge}: name one model for "
-                f"{self.title}, and judge again with another (judge --judge)"
+                f"the judge {judge.label} consists of several judges, "
+                f"{self.one_judge}: name one model for {self.title}; "
+                "lmms-eval-tasks judge --judge SPEC adds another judge later"
             )
         return judge
 
     def describe_judge(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
-        """Further facts about the judge for the results; they replace settings of the same name."""
+        """Return further facts about the judge for the results.
+
+        These facts replace settings with the same name.
+        """
         return {}
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
-        """Answers with known verdicts in this benchmark's data, to test a judge with.
+        """Return answers whose right verdicts are in the data, to test a judge with.
 
         Args:
             place: a folder with the data, or the data file.
             whole: True if all answers will be judged, as `KnownAnswers.tables` needs.
 
         Returns:
-            None if the data have no such answers.
+            None if the data hold no such answers.
 
         Raises:
             TasksError: the data cannot be read.
@@ -481,18 +529,19 @@ class Benchmark:
         return None
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:
-        """Check whatever else can be checked before the model is loaded.
+        """Check further conditions of a run before the model is loaded.
 
         Raises:
-            TasksError: what is wrong, and what to do.
+            TasksError: a condition does not hold; the message says what is wrong and what to do.
         """
 
     # --- results --------------------------------------------------------------------------------
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Facts for the results file, and conditions of the numbers.
+        """Return facts for the results file, and conditions of the numbers.
 
-        Here the data, and what each task left out; a benchmark adds its own.
+        The facts here are the data and the records that each task left out; a benchmark adds its
+        own.
         """
         if ran.loaded is None:
             return {}, []
@@ -506,16 +555,16 @@ class Benchmark:
             if name == alike[0]:
                 of = () if len(alike) == len(ran.names) else alike
                 first, shown = min(lost), ", ".join(sorted(lost)[:NAMED])
-                told = f"{len(lost)} {self.records} left out ({shown}), such as {first}: "
+                told = f"{len(lost)} {self.records} skipped ({shown}), such as {first}: "
                 told += lost[first]
                 line = f"{', '.join(of)}: {told}" if of else told
                 conditions.append(Condition(Kind.LEFT_OUT, line, of))
         return {"data": about, "left_out": left_out}, conditions
 
     def board(self) -> Mapping[str, Any]:
-        """The layouts of the tables and the paper's figures (form: leaderboards/__init__.py).
+        """Return the layouts of the tables and the paper's figures (leaderboards/__init__.py).
 
-        Default: those in the package's leaderboard.json; without layouts, one table with a column
+        Default: the package's leaderboard.json. Without layouts, there is one table with a column
         for each metric.
         """
         if "layouts" in (board := leaderboards.stored(self.name)):
@@ -526,46 +575,54 @@ class Benchmark:
         return {**board, "layouts": [{"title": self.title, "names": names, "columns": columns}]}
 
     def tables(self, rows: Sequence[TableRow]) -> Sequence[RenderableType]:
-        """The paper's tables (rich renderables); those without a number are left out.
+        """Return the paper's tables (rich renderables); tables without any number are left out.
 
-        The first ones are the headline; the others are splits (`--tables all`).
+        The first `headline` tables are the paper's main results. The others are splits (`--tables
+        all`).
         """
         from lmms_eval_tasks.tables import layouts
 
-        return layouts.tables(self.board(), self.table_rows(rows))
+        return layouts.draw_tables(self.board(), self.table_rows(rows))
 
     def table_rows(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
-        """Add to the rows the numbers that `board` needs and that follow from several rows."""
+        """Return the rows with the numbers that `board` needs and that follow from several rows."""
         return rows
 
     def upgrade_items(
         self,
         items: Items,
         *,
-        judged: bool,  # noqa: ARG002 - whether a judge was named for them
+        judged: bool,  # noqa: ARG002 - True if a judge was named for the items
     ) -> Items:
-        """Change a saved run's items before they are scored again.
+        """Return a saved run's items in the form that `score` needs, before they are scored again.
 
-        For items of an earlier version, and for references that came later.
+        A benchmark changes items here that an earlier version wrote, or whose references came
+        later.
 
         Raises:
-            DataError: an item lacks what the tasks write.
+            DataError: an item lacks a field that the tasks write.
         """
         return items
 
-    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
-        """Lines about one model's saved runs together; items have only `id` and `status` here."""
+    def notes(self, items_by_task: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+        """Return lines about one model's saved runs together.
+
+        The items have only `id` and `status` here.
+        """
         return ()
 
 
-def option_set(variable: str) -> list[Condition]:
-    """The condition that a setting differs from its default; [] if it does not."""
-    line = settings.told(variable)
+def option_set(variable: settings.Setting[Any]) -> list[Condition]:
+    """Return the condition that a setting differs from its default; [] if it does not."""
+    line = settings.setting_note(variable)
     return [Condition(Kind.OPTION, line)] if line else []
 
 
 def split(metric: Metric[S], by: str, values: Iterable[str], prefix: str = "") -> list[Metric[S]]:
-    """Copies of a metric for the items with each value of a field, named NAME_PREFIXVALUE."""
+    """Return copies of a metric, one for the items with each value of the field `by`.
+
+    The name of a copy is NAME_PREFIXVALUE.
+    """
     inner = metric.include or (lambda _: True)
 
     def part(value: str) -> Metric[S]:
@@ -581,7 +638,7 @@ def split(metric: Metric[S], by: str, values: Iterable[str], prefix: str = "") -
 
 
 def accuracies(name: str) -> list[Metric[GradedItem]]:
-    """The share of right items in its three forms (aggregate.py)."""
+    """Return the share of right items in three forms: plain, `_valid`, `_failed` (aggregate.py)."""
     return [
         Metric(
             name,
@@ -597,7 +654,7 @@ def accuracies(name: str) -> list[Metric[GradedItem]]:
 
 
 def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
-    """The share of pools of `size` items that are right in all, likewise."""
+    """Return the share of pools of `size` items in which all are right, in the same three forms."""
 
     def of_pools(
         statistic: Callable[[Sequence[GradedItem]], R],
@@ -612,15 +669,17 @@ def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
 def rating_metrics(
     name: str,
     rated: Callable[[Sequence[S]], Sequence[DimensionRating]],
-    asked: Callable[[Sequence[S]], Sized] | None = None,
+    expected: Callable[[Sequence[S]], Sized] | None = None,
 ) -> list[Metric[S]]:
-    """A judge's ratings: the mean of those that count, how many failed, and the share that counts.
+    """Return metrics of a judge's ratings: mean of the valid ones, count of failures, coverage.
 
     Args:
-        rated: the ratings of some items.
-        asked: what should have one, if that is more than those.
+        name: first part of the metrics' names.
+        rated: returns the ratings of items.
+        expected: returns everything that should have a rating, if that is more than `rated`
+            returns.
     """
-    wanted = asked or rated
+    wanted = expected or rated
 
     def failed(items: Sequence[S]) -> int:
         return len(wanted(items)) - len(rating_means.values(rated(items)))
@@ -639,11 +698,12 @@ def rating_metrics(
 def refusals(
     count: str, headline: Mapping[str, Callable[[Sequence[S]], float | None]]
 ) -> list[Metric[S]]:
-    """The number of judged answers that look like refusals, and headline numbers with them wrong.
+    """Return a count of judged answers that read like refusals, and metrics with them wrong.
 
     Args:
-        count: name of their number.
-        headline: numbers by name, which `NAME_refusals_wrong` gives as if all of them were wrong.
+        count: name of the metric that counts these answers.
+        headline: metrics by name; NAME_refusals_wrong is the metric NAME with all these answers
+            wrong.
     """
     beside = {f"{name}_refusals_wrong": of for name, of in headline.items()}
     return [

@@ -1,4 +1,4 @@
-"""Settings as options of our own commands, from the table that `lmms_eval` has its options from."""
+"""Settings as options of our own commands, from the same table as the options of `lmms_eval`."""
 
 from __future__ import annotations
 
@@ -20,34 +20,44 @@ LIMITS = (
     settings.JUDGE_TIMEOUT,
     settings.JUDGE_PATIENCE,
 )
-ModelArgs = Annotated[str, typer.Option("--model_args", help="As the host's --model_args.")]
-ForceSimple = Annotated[bool, typer.Option("--force_simple", help="As the host's --force_simple.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")]
+ModelArgs = Annotated[str, typer.Option("--model_args", help="As in lmms_eval --model_args.")]
+ForceSimple = Annotated[
+    bool, typer.Option("--force_simple", help="As in lmms_eval --force_simple.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Send no request; print what it would cost.")
+]
 
 
 def environment(dry_run: bool) -> Mapping[str, str]:
-    """The process's; with a key that is set, of an estimate, which needs none."""
+    """Return the process's environment; for an estimate, with a made-up key if none is set.
+
+    An estimate sends no request, so it needs no key.
+    """
     from lmms_eval_tasks.judges.config import KEY
 
     return {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
 
 
 def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], Command]:
-    """A command that takes these settings as options; it is told by the settings themselves.
+    """Return a decorator that adds the options of these settings to a command.
 
-    All settings are `checked` before it begins, unless it does so itself.
+    During the command, `settings` has the values of these options. All settings are checked before
+    the command begins; `checked=False` leaves the check to the command.
     """
     names = {one.removeprefix(settings.PREFIX).lower(): settings.TABLE[one] for one in variables}
 
     def over(command: Command) -> Command:
         @functools.wraps(command)
-        def with_options(**given: Any) -> None:
-            said: dict[str, Any] = {one: given.pop(name) or None for name, one in names.items()}
-            with settings.said(said):
+        def with_options(**option_values: Any) -> None:
+            said: dict[str, Any] = {
+                one: option_values.pop(name) or None for name, one in names.items()
+            }
+            with settings.use_options(said):
                 if checked:
-                    settings.check()
+                    settings.check_settings()
                     sample.ready()
-                command(**given)
+                command(**option_values)
 
         own = list(inspect.signature(command, eval_str=True).parameters.values())
         for name, one in names.items():

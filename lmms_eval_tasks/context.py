@@ -1,9 +1,9 @@
-"""The state that the parts of one run share: made when the run begins, gone when it ends.
+"""The context of a run: state that the parts of one run share, from its beginning to its end.
 
-Tasks are called by lmms-eval with a doc and nothing else, so what they need of the run stands here:
-its settings, its model and what was decided for it, which docs it asks. Whatever else a room keeps
-for a run is an object of a class of its own (`Context.own`), which ends with the run as well: no
-module has a state beside it.
+lmms-eval calls a task's functions with a doc and nothing else. So the context holds whatever else
+they need: the run's settings, its model, the plan for its model class, and the range of docs. Any
+further state of a run is an object of its own class in `Context.own`. It ends with the run, and no
+module holds state of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Interface = Literal["simple", "chat"]
 
 @dataclass(frozen=True)
 class RunModel:
-    """A run's model: its name as in `--model`, its arguments, simple or chat."""
+    """A run's model: its name as in `--model`, its arguments, and its interface, simple or chat."""
 
     name: str
     interface: Interface
@@ -33,40 +33,45 @@ class RunModel:
 
 @dataclass(frozen=True)
 class ClassPlan:
-    """The preparations for a run's model class (models/plan.py)."""
+    """The settings for the run's model class that the package decided on (models/plan.py)."""
 
-    interface: Interface = "simple"  # which of the model's classes runs
-    arguments: Mapping[str, Any] = field(default_factory=dict)  # beside the user's
-    videos_as_pictures: bool = False  # videos go as pictures, plan.FRAMES of each
-    pictures_as_videos: bool = False  # a picture goes as a video that shows nothing else
-    reader: str = ""  # of videos in the class (MediaSupport.video), "" if it is given none
-    modality: Mapping[str, str] = field(default_factory=dict)  # by task (MediaSupport.modality)
-    one_by_one: bool = False  # requests go to the class one at a time
-    told: tuple[str, ...] = ()  # lines for the user
-    short: tuple[str, ...] = ()  # of these, what does not arrive as the tasks have it
+    interface: Interface = "simple"  # the interface of the model's class that runs
+    # Arguments for the class, in addition to the user's.
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    videos_as_pictures: bool = False  # a video is sent as plan.FRAMES pictures
+    pictures_as_videos: bool = False  # a picture is sent as a video that shows nothing else
+    reader: str = ""  # the class's reader of videos (MediaSupport.video); "" if the class gets none
+    # The modality of each task (MediaSupport.modality)
+    modality: Mapping[str, str] = field(default_factory=dict)
+    one_by_one: bool = False  # the class gets one request at a time
+    lines: tuple[str, ...] = ()  # lines for the user
+    # The lines of `told` about media that do not reach the model in the task's form.
+    short: tuple[str, ...] = ()
 
 
 class Context:
-    """One run of lmms-eval, one command, or what is done outside of both."""
+    """The state of one run of lmms-eval, of one command, or of this process outside of both."""
 
     is_run: bool = False
     model: RunModel | None = None  # None without our hook
-    plan: ClassPlan = ClassPlan()  # what was decided for the model: nothing, unless told
-    docs: slice = slice(None)  # of each task's, those that lmms-eval takes
-    share: bool = False  # of the docs is asked (a `--limit` below 1), which `docs` does not tell
-    options: Mapping[str, str]  # settings that options said, by variable
-    environment: Mapping[str, str] | None = None  # that settings are read in; None: as it is now
-    values: dict[str, Any]  # settings that were read in it, by variable
+    plan: ClassPlan = ClassPlan()  # the plan for the model's class; default: no change
+    docs: slice = slice(None)  # the range of each task's docs that lmms-eval takes
+    # True for a `--limit` below 1, a share of the docs, which `docs` cannot express.
+    share: bool = False
+    options: Mapping[str, str]  # values of options, by the setting's variable
+    # The environment that settings are read from; None: the process's at the time of reading.
+    environment: Mapping[str, str] | None = None
+    values: dict[str, Any]  # settings that were read during this run, by variable
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options, self.values = options, {}
         self._own: dict[type, Any] = {}
         self._lock = threading.RLock()
 
-    def own(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
-        """The run's own object of a class: made by `make`, or without arguments, when asked first.
+    def instance_of(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
+        """Return the run's object of class `kind`, made by `make` or `kind()` at the first call.
 
-        Its `close`, if it has one, is called in the end.
+        `close` of the context also calls the object's `close`, if it has one.
         """
         with self._lock:
             if kind not in self._own:
@@ -74,41 +79,46 @@ class Context:
             return cast(T, self._own[kind])
 
     def get(self, kind: type[T]) -> T | None:
-        """The run's object of a class; None if it was not made."""
+        """Return the run's object of class `kind`; None if it was not made yet."""
         return cast("T | None", self._own.get(kind))
 
-    def put(self, kind: type[T], one: T | None) -> T | None:
-        """Put an object in the place of its kind, or nothing; returns what was there."""
+    def put(self, kind: type[T], value: T | None) -> T | None:
+        """Replace the run's object of class `kind`, or remove it (None).
+
+        Returns:
+            The previous object; None if there was none.
+        """
         with self._lock:
             before = self._own.pop(kind, None)
-            if one is not None:
-                self._own[kind] = one
+            if value is not None:
+                self._own[kind] = value
             return cast("T | None", before)
 
     def go_by(self, plan: ClassPlan) -> None:
-        """Take over what was decided for the model, whose class may be another one by now."""
+        """Set the plan for the model's class, with the interface and the arguments of the plan."""
         if self.model is not None:
             arguments = {**self.model.arguments, **plan.arguments}
             self.model, self.plan = RunModel(self.model.name, plan.interface, arguments), plan
 
     def close(self) -> None:
-        """End it, and what is kept in it."""
+        """End the context, and call `close` of each object in it that has one."""
         for one in self._own.values():
             if hasattr(one, "close"):
                 one.close()
         self._own.clear()
 
     def forked(self) -> None:
-        """In the child process of a fork: locks and clients belong to the parent's threads."""
+        """Discard locks and clients after a fork: the parent's threads hold them."""
         self._lock = threading.RLock()
         self._own.clear()
 
 
 _OUTSIDE = Context({})
 _HERE: ContextVar[Context | None] = ContextVar("_HERE", default=None)
-# For threads that lmms-eval, a model's class or a command start, which inherit nothing: the runs
-# that go on in this process, of which there is one at a time (host/evaluation.py), perhaps with
-# other options for a while; and the options of commands.
+# A thread that lmms-eval, a model's class or a command starts inherits no ContextVar; `current`
+# looks here for it. `_RUNS` holds the run in progress in this process, of which there is one at a
+# time (host/evaluation.py), perhaps a second time with other options. `_COMMANDS` holds the options
+# of commands.
 _RUNS: list[Context] = []
 _COMMANDS: list[Context] = []
 
@@ -123,17 +133,20 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
 
 
 def current() -> Context:
-    """The context of the run or command that goes on in this thread."""
+    """Return the context of the run or command that goes on in this thread."""
     return _HERE.get() or next(reversed(_RUNS or _COMMANDS), _OUTSIDE)
 
 
 def _begins_in() -> Context:
-    """The context in which a new one begins; a new thread may not belong to the run in progress."""
+    """Return the context in which a new one begins: this thread's, else that of the process.
+
+    A new thread may not belong to the run in progress, so that run's context does not count here.
+    """
     return _HERE.get() or _OUTSIDE
 
 
 def outside() -> Context:
-    """The context of this process, in which runs begin and end."""
+    """Return the context of this process, outside of all runs."""
     return _OUTSIDE
 
 
@@ -141,13 +154,13 @@ def outside() -> Context:
 def begun(
     model: RunModel | None = None, limit: float | None = None, offset: int = 0
 ) -> Iterator[Context]:
-    """Around one run: a context of its own, with the options that hold now.
+    """Begin a run: yield its new context, with the options that hold now, and end it afterwards.
 
     Args:
-        model: that runs; it may be named later.
-        limit: as lmms-eval's `--limit`: how many docs; below 1 a share, which counts as all here,
-            since only lmms-eval knows of how many; None, 0 and -1 are all.
-        offset: as lmms-eval's `--offset`: how many come before these.
+        model: the run's model; None if it becomes known later.
+        limit: lmms-eval's `--limit`, the number of docs. Below 1 it is a share, and all docs count
+            as taken here, since only lmms-eval knows their number. None, 0 and -1 mean all docs.
+        offset: lmms-eval's `--offset`, the number of docs before the first one taken.
     """
     made = Context(_begins_in().options)
     made.model, made.is_run = model, True
@@ -162,34 +175,34 @@ def begun(
 
 
 @contextmanager
-def with_options(given: Mapping[str, str]) -> Iterator[None]:
-    """Within it options say this too, by variable; all else is as outside."""
+def with_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Set options by their settings' variables inside the block; all other state stays as it is."""
     made = copy.copy(_begins_in())
-    made.options, made.values = {**made.options, **given}, {}
+    made.options, made.values = {**made.options, **options}, {}
     with _entered(made):
         yield
 
 
 @contextmanager
-def _entered(one: Context) -> Iterator[None]:
-    token, going = _HERE.set(one), _RUNS if one.is_run else _COMMANDS
-    going.append(one)
+def _entered(context: Context) -> Iterator[None]:
+    token, going = _HERE.set(context), _RUNS if context.is_run else _COMMANDS
+    going.append(context)
     try:
         yield
     finally:
         _HERE.reset(token)
-        going.remove(one)
+        going.remove(context)
 
 
 def by_rank(docs: Sequence[T]) -> Sequence[T]:
-    """A task's docs in an order that gives each process of the run neighbours.
+    """Return a task's docs in an order that gives each process of the run docs of the same videos.
 
-    The host gives every WORLD_SIZE-th doc of those it takes to a rank, so that a video's questions
-    go to all ranks, and each of them reads, encodes and caches the video. Which docs are asked
-    depends neither on the order nor on the number of processes; a share of them (`--limit` below
-    1) would, so its order stays.
+    lmms-eval gives every WORLD_SIZE-th doc of the taken ones to a rank. In the data's order, a
+    video's questions would go to all ranks, and each rank would read, encode and cache the video.
+    Neither the order nor the number of processes changes which docs are asked. A share of the docs
+    (`--limit` below 1) would change with the order, so there the order stays.
     """
-    processes = int(os.environ.get("WORLD_SIZE", "1"))  # as the host reads it
+    processes = int(os.environ.get("WORLD_SIZE", "1"))  # the variable that lmms-eval reads
     run = current()
     if processes == 1 or run.share:
         return docs
@@ -201,12 +214,12 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
     return [*docs[:first], *dealt, *docs[first + len(taken) :]]
 
 
-def gathered(own: T) -> list[T]:
-    """The values of all processes of the run, by rank; each process has to call this."""
+def gathered(value: T) -> list[T]:
+    """Return the values of all processes of the run, by rank; each process has to call this."""
     torch = sys.modules.get("torch")
     processes = torch.distributed if torch is not None else None
     if processes is None or not processes.is_available() or not processes.is_initialized():
-        return [own]
+        return [value]
     found: list[Any] = [None] * processes.get_world_size()
-    processes.all_gather_object(found, own)
+    processes.all_gather_object(found, value)
     return found

@@ -1,16 +1,18 @@
-"""Errors of the user's input, each with a message of one line.
+"""Errors that the user's input causes, each with a message of one line.
 
-Every class here is raised with a message that says what is wrong, where, and what to do next; the
-command line prints that message alone, without a traceback.
+The message says what is wrong, where, and what to do next. The command line prints the message
+alone, without a traceback.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+WRONG = 2  # exit code of a command some of whose runs could not be made
+
 
 class TasksError(Exception):
-    """Base of all errors whose message is written for the user."""
+    """Base class of all errors whose message is written for the user."""
 
 
 class DataError(TasksError):
@@ -22,29 +24,46 @@ class MediaError(TasksError):
 
 
 class CacheError(TasksError):
-    """Nothing can be kept in the cache folder, which the message names; no video is at fault."""
+    """The cache folder, which the message names, takes no files; no video is at fault."""
 
 
 class JudgeError(TasksError):
-    """A judge cannot be used as configured (no key, unknown form); never a failed verdict."""
+    """A judge cannot be used as configured, for example without a key.
+
+    A failed verdict never raises this error.
+    """
 
 
 class PromptError(TasksError):
-    """A prompt file that the user put in place of ours does not fit."""
+    """A prompt file of the user lacks a part or placeholder, or has an unknown one."""
 
 
 def about_file(error: OSError) -> str:
-    """Python's own error about a file of the user's, in one line; "" for another one."""
+    """Return Python's error about a file in one line, with the file's name.
+
+    The line is "" if the error names no file.
+    """
     return f"{error.filename}: {error.strerror}" if error.filename is not None else ""
 
 
-def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """For a message about a name that does not exist: "; did you mean X?", or nothing.
+def not_importable(error: ImportError) -> TasksError:
+    """The error that a module which runs of our tasks need cannot be imported."""
+    mend = "pip install --upgrade lmms-eval-tasks"
+    return TasksError(f"tasks of lmms-eval-tasks cannot run here: {error}; {mend}")
 
-    `prefix` is common to all names, and in none of these.
+
+def nearest(name: str, candidates: Iterable[str], prefix: str = "") -> str:
+    """Return "; did you mean X?" for an unknown name, where X is the most similar known name.
+
+    The text is "" if no known name is similar.
+
+    Args:
+        name: the name that does not exist.
+        candidates: the names that exist, without `prefix`.
+        prefix: first part of all names, which goes in front of X.
     """
     import difflib
 
-    names = {one.lower(): one for one in known}
+    names = {one.lower(): one for one in candidates}
     found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     return f"; did you mean {prefix}{names[found[0]]}?" if found else ""

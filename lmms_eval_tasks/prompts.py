@@ -1,8 +1,8 @@
-"""Prompt files: found, checked, hashed and filled in, the same way for models and for judges.
+"""Prompt files: search, check, hash and filling in, in the same way for models and for judges.
 
-A prompt file is a YAML mapping from a part's name to its text, with `{placeholder}` where a value
-goes. It ends in `.yml`, since the host takes every `.yaml` below our folder for a task. The user's
-folder comes first, file by file, then the packaged `<benchmark>/prompts/`.
+A prompt file is a YAML mapping from a part's name to its text, with `{placeholder}` in place of a
+value. Its name ends in `.yml`, because lmms-eval takes every `.yaml` below our folder for a task.
+For each file, the user's folder comes before the packaged `<benchmark>/prompts/`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lmms_eval_tasks.utils import json_files
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
-# A lone identifier in braces. JSON written in a prompt (`{"correct": true}`) is no placeholder.
+# A placeholder is one identifier in braces. JSON in a prompt (`{"correct": true}`) does not match.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def digest(content: bytes) -> str:
-    """The hash by which results tell one prompt file from another."""
+    """Return 12 hex digits of the content's SHA-256, by which results tell prompt files apart."""
     return hashlib.sha256(content).hexdigest()[:12]
 
 
@@ -37,53 +37,58 @@ class Prompt:
 
     text: dict[str, str]  # part -> text with placeholders
     hash: str  # first 12 hex digits of the SHA-256 of the file's bytes
-    source: str  # where it was read: the user's path, or the packaged one inside the package
+    source: str  # path of the file: the user's, or inside the package
 
     def note(self) -> dict[str, str]:
-        """Its hash and file, for results."""
+        """Return the file's hash and source, for results."""
         return {"hash": self.hash, "source": self.source}
 
     @property
     def name(self) -> str:
-        """Its file and hash, for people."""
+        """The file's source and hash, for messages."""
         return f"{self.source} ({self.hash})"
 
 
 def placeholders(template: str) -> set[str]:
-    """Names that `fill` replaces in `template`."""
+    """Return the names of the placeholders in `template`."""
     return set(_PLACEHOLDER.findall(template))
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Put values where their placeholders stand, in one pass: a value is never read as a template.
+    """Return the template with each placeholder replaced by its value.
+
+    All are replaced in one pass, so that a value with braces is never read as a template.
 
     Raises:
         PromptError: the template has a placeholder without a value.
     """
     if missing := placeholders(template) - set(values):
-        raise PromptError(f"no value for the placeholder {_braced(missing)}")
+        raise PromptError(f"no value for placeholder {_braced(missing)}")
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
-def load(
+def load_prompt(
     benchmark: str,
     name: str,
     required: Mapping[str, Collection[str]],
     override_dir: Path | None = None,
     optional: Mapping[str, Collection[str]] | None = None,
 ) -> Prompt:
-    """Read `<name>.yml` of a benchmark, the user's version before the packaged one.
+    """Read and check `<name>.yml` of a benchmark: the user's file if it exists, else ours.
 
     Args:
-        benchmark: subpackage of lmms_eval_tasks, and subfolder of the user's folder.
+        benchmark: the benchmark's name, which is also the subfolder of the user's folder.
         name: file name, with or without `.yml`.
-        required: for each part its placeholders, "a|b" for at least one of two, "a|" for one that
-            may lack. No others are allowed in it: a misspelt one would reach the model.
-        override_dir: the user's folder, that of the settings unless told; a file it lacks is ours.
-        optional: parts that may be there too, likewise.
+        required: for each required part its placeholders: "a|b" requires at least one of the two,
+            "a|" allows one. Other placeholders are errors, because a misspelt one would reach the
+            model.
+        override_dir: the user's folder; default: the setting `--prompts`. For a file that it lacks,
+            the packaged file counts.
+        optional: the same for parts that the file may lack.
 
     Raises:
-        PromptError: naming the file, the part and the placeholder.
+        PromptError: a part or placeholder is wrong or missing; the message names the file, the part
+            and the placeholder.
     """
     file = name if name.endswith(".yml") else f"{name}.yml"
     content, source = _read(benchmark, file, override_dir or settings.value(settings.PROMPTS))
@@ -113,20 +118,23 @@ def load(
 
 
 class _Made(dict[Any, Any]):
-    """Values made of prompts in a run, by the function and its arguments."""
+    """Values that were computed from prompts in a run, by function and arguments."""
 
 
 def once(make: Made) -> Made:
-    """`make`, called once in a run for its arguments: each item asks for what prompts make."""
+    """Return a function that calls `make` once in a run for the same arguments.
+
+    All items of a run share what is computed from prompts.
+    """
 
     @functools.wraps(make)
-    def kept(*args: Any, **named: Any) -> Any:
-        made, key = context.current().own(_Made), (make, args, *sorted(named.items()))
+    def cached(*args: Any, **kwargs: Any) -> Any:
+        made, key = context.current().instance_of(_Made), (make, args, *sorted(kwargs.items()))
         if key not in made:
-            made[key] = make(*args, **named)
+            made[key] = make(*args, **kwargs)
         return made[key]
 
-    return cast(Made, kept)
+    return cast(Made, cached)
 
 
 def file(
@@ -135,12 +143,12 @@ def file(
     required: Mapping[str, Collection[str]],
     optional: Mapping[str, Collection[str]] | None = None,
 ) -> Callable[[], Prompt]:
-    """`load` of this file, once for a run and when it is first asked for."""
-    return once(functools.partial(load, benchmark, name, required, optional=optional))
+    """Return a function that calls `load` for this file, once in a run and at the first use."""
+    return once(functools.partial(load_prompt, benchmark, name, required, optional=optional))
 
 
 def forget() -> None:
-    """Read prompts anew from now on, in the run that goes on."""
+    """Discard this run's prompts, so that their files are read again at the next use."""
     context.current().put(_Made, None)
 
 
@@ -148,10 +156,10 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
     ours = resources.files(registry.package(benchmark)) / "prompts"
     if override_dir is not None:
         if not override_dir.is_dir():
-            raise PromptError(f"{override_dir}: the folder of prompts does not exist")
+            raise PromptError(f"{override_dir}: no such folder of prompts")
         folders = {*registry.NAMES, "judges"}
         known = {one.name for one in ours.iterdir() if one.name.endswith(".yml")}
-        for stray in sorted(override_dir.glob("*/*.y*ml")):  # what would have no effect
+        for stray in sorted(override_dir.glob("*/*.y*ml")):  # a file that would have no effect
             if stray.parent.name not in folders:
                 wrong, whose, names = stray.parent, "this package", folders
             elif stray.parent.name == benchmark and stray.name not in known:
@@ -159,7 +167,7 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
             else:
                 continue
             near = nearest(wrong.name, names) or f"; known: {', '.join(sorted(names))}"
-            raise PromptError(f"{wrong}: no prompts of {whose} are called so{near}")
+            raise PromptError(f"{wrong}: no prompt file of {whose} has this name{near}")
         own = override_dir / benchmark / file
         if own.exists():
             try:

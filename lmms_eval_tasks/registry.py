@@ -1,15 +1,17 @@
-"""The installed benchmarks: those of the entry point group `lmms_eval_tasks.benchmarks`.
+"""The installed benchmarks: all entry points of the group `lmms_eval_tasks.benchmarks`.
 
-Ours are entries of our own package, and no different from those of others. An entry's name is the
-benchmark's: of its folder under the data root, and the first part of its tasks' names. Its object
-is the `Benchmark`, in a module of a package that holds all that comes with it:
+The benchmarks of this package are entry points like those of other packages. An entry point's name
+is the benchmark's name, which is also its folder below the data root and the first part of its
+tasks' names. The entry point's object is the `Benchmark`. Its module lies in a package that holds
+everything else of the benchmark:
 
-- `*.yaml`, the files of its tasks and groups; `prompts/*.yml`;
-- `settings.py`: settings of its own (`settings.declare`), which are options of `lmms_eval`;
+- `*.yaml`: the files of its tasks and groups; `prompts/*.yml`: its prompts;
+- `settings.py`: its settings (`settings.declare`), which become options of `lmms_eval`;
 - `commands.py`: `add(app)` adds its commands to `lmms-eval-tasks`;
-- `sample.py`: its part of the packaged sample; `leaderboard.json`: the paper's figures.
+- `sample.py`: its part of the packaged sample;
+- `leaderboard.json`: the paper's figures.
 
-docs/your_benchmark.md has a whole one.
+docs/your_benchmark.md shows a complete example.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark
 
 GROUP = "lmms_eval_tasks.benchmarks"
-# What somebody's package may raise while it is imported.
+# Errors that another package may raise while it is imported.
 ERRORS = (Exception, SystemExit)
 _OURS = __name__.partition(".")[0]
 
@@ -43,16 +45,19 @@ def _is_ours(entry: EntryPoint) -> bool:
 
 
 def _entries() -> tuple[dict[str, EntryPoint], list[str]]:
-    """By name, and lines on those that are left out. Nothing is imported."""
+    """Return the entry points by name, and a line for each that is left out.
+
+    Nothing is imported.
+    """
     every = sorted(entry_points(group=GROUP), key=lambda one: (one.name, not _is_ours(one)))
     found: dict[str, EntryPoint] = {}
     left_out: list[str] = []
     taken = {one.stem for one in Path(__file__).parent.iterdir()} | {"judges", "utils"}
     for one in every:
         if one.name in found and one.value != found[one.name].value:
-            left_out.append(f"{one.value}: {found[one.name].value} is called {one.name} too")
+            left_out.append(f"{one.value}: {found[one.name].value} also has the name {one.name}")
         elif one.name in taken and not _is_ours(one):
-            left_out.append(f"{one.value}: no benchmark can be called {one.name}")
+            left_out.append(f"{one.value}: invalid name of a benchmark: {one.name}")
         else:
             found.setdefault(one.name, one)
     return found, left_out
@@ -63,15 +68,15 @@ NAMES: tuple[str, ...] = tuple(ENTRIES)
 
 
 def is_ours(name: str) -> bool:
-    """True if a benchmark is in our own package."""
+    """Return True if a benchmark is part of this package."""
     return _is_ours(ENTRIES[name])
 
 
-def load(name: str) -> Benchmark:
-    """The benchmark of that name, imported on demand.
+def load_benchmark(name: str) -> Benchmark:
+    """Import and return the benchmark of that name.
 
     Raises:
-        TasksError: its package cannot be imported; names it.
+        TasksError: its package cannot be imported; the message names the package.
     """
     try:
         return cast("Benchmark", ENTRIES[name].load())
@@ -82,31 +87,31 @@ def load(name: str) -> Benchmark:
         ) from error
 
 
-def there() -> Iterator[Benchmark]:
-    """All benchmarks that can be used; a line says which cannot, and why."""
+def usable_benchmarks() -> Iterator[Benchmark]:
+    """Yield all benchmarks that can be used; print a line with the reason for each other one."""
     for line in LEFT_OUT:
-        say(f"left out: {line}")
+        notify(f"skipped: {line}")
     for name in NAMES:
         try:
             if folder(name) is None:
                 raise TasksError(no_folder(name))
-            made = load(name)
+            made = load_benchmark(name)
         except TasksError as error:
-            say(str(error))
+            notify(str(error))
         else:
             yield made
 
 
 def no_folder(name: str) -> str:
-    """The reason why a benchmark's tasks cannot be found, if `folder` returns None."""
+    """Return the message for a benchmark whose folder is unknown (`folder` returned None)."""
     return (
-        f"the tasks of {name} cannot be found: {package(name)} is no package in a folder with an "
-        "__init__.py that can be imported"
+        f"the tasks of {name} cannot be found: {package(name)} is not a package "
+        "that can be imported (a folder with __init__.py)"
     )
 
 
 def package(name: str) -> str:
-    """The package that holds a benchmark, or another one of ours, such as `judges`."""
+    """Return the name of a benchmark's package, or of a part of ours, such as `judges`."""
     if name not in ENTRIES:
         return f"{_OURS}.{name}"
     module = ENTRIES[name].module
@@ -115,38 +120,45 @@ def package(name: str) -> str:
 
 @cache
 def folder(name: str) -> Path | None:
-    """The folder of a benchmark's files; None if they are in no folder or cannot be found."""
+    """Return the folder of a benchmark's files; None if there is none or it cannot be found."""
     try:
         spec = importlib.util.find_spec(package(name))
-    except ERRORS:  # of a package above it
+    except ERRORS:  # the import of a package above this one failed
         return None
     places = spec.submodule_search_locations if spec else None
-    # Of the file, not the folder: an editable installation links files one by one.
+    # Resolve the link of the file, not of the folder: an editable installation links single files.
     files = (Path(place, "__init__.py").resolve() for place in places or ())
     return next((file.parent for file in files if file.is_file()), None)
 
 
 def has_part(name: str, module: str) -> bool:
-    """True if a benchmark's package has a module, such as `sample`."""
+    """Return True if a benchmark's package has a module of that name, such as `sample`."""
     place = folder(name)
     return place is not None and (place / f"{module}.py").is_file()
 
 
 def part(name: str, module: str) -> ModuleType:
-    """A module of a benchmark's package; raises ERRORS if it cannot be imported."""
+    """Import and return a module of a benchmark's package; raises ERRORS if the import fails."""
     return importlib.import_module(f"{package(name)}.{module}")
 
 
-def named(name: str) -> Benchmark:
-    """The benchmark that a user names; a DataError if there is none of that name."""
+def find_benchmark(name: str) -> Benchmark:
+    """Return the benchmark that a user named.
+
+    Raises:
+        DataError: there is no benchmark of that name.
+    """
     if name not in NAMES:
         near = nearest(name, NAMES)
         raise DataError(f"no benchmark {name!r}{near or ': ' + ', '.join(NAMES)}")
-    return load(name)
+    return load_benchmark(name)
 
 
 def of_task_name(task: str) -> str | None:
-    """The benchmark that a task or group is of, by the first part of its name or by its file."""
+    """Return the benchmark of a task or group, by the first part of its name or by its file.
+
+    None if no installed benchmark has the task.
+    """
     own = [name for name in NAMES if f"{task}_".startswith(f"{name}_")]
     if own or not task.isidentifier():
         return max(own, key=len, default=None)
@@ -156,34 +168,38 @@ def of_task_name(task: str) -> str | None:
 
 @cache
 def task_file(name: str, task: str) -> str:
-    """The path of a task's or group's file, which has its name; "" if there is none."""
+    """Return the path of a task's or group's YAML file in a benchmark's package; "" without one."""
     place = folder(name)
-    # A list of names is longer than a file's name can be: an error of Path's.
+    # os.path, since Path raises an error for a name that is too long, such as a list of tasks.
     found = place is not None and os.path.isfile(file := f"{place}/{task}.yaml")  # noqa: PTH113
     return file if found else ""
 
 
 def of(task: str) -> Benchmark:
-    """The benchmark of one of its tasks or groups; a LookupError if it is none of ours."""
+    """Return the benchmark of a task or group.
+
+    Raises:
+        LookupError: no installed benchmark has the task.
+    """
     if (name := of_task_name(task)) is None:
         raise LookupError(task)
-    return load(name)
+    return load_benchmark(name)
 
 
-def chosen(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
-    """The benchmarks of tasks, in our order, each with the names of its own."""
+def benchmarks_of(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
+    """Yield the benchmarks of some tasks, in the registry's order, each with its task names."""
     for name in NAMES:
         if own := [task for task in tasks if of_task_name(task) == name]:
-            yield load(name), own
+            yield load_benchmark(name), own
 
 
 def groups(name: str) -> Mapping[str, list[str]]:
-    """A benchmark's groups of tasks, in alphabetical order, with the tasks and groups in each."""
+    """Return a benchmark's groups in alphabetical order, each with its tasks and subgroups."""
     import yaml
 
-    # In C where PyYAML was built with libyaml: a tenth of the time.
+    # The C loader, if PyYAML has it, takes a tenth of the time.
     class Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """The host's files without their functions."""
+        """A YAML loader that ignores lmms-eval's `!function`."""
 
     Plain.add_constructor("!function", lambda loader, node: None)  # noqa: ARG005
     found = {}
@@ -196,9 +212,13 @@ def groups(name: str) -> Mapping[str, list[str]]:
 
 
 def selected(names: Collection[str]) -> list[str]:
-    """The tasks that names or patterns of tasks and groups stand for; a TasksError if none."""
+    """Return the tasks that match names or patterns of tasks and groups.
+
+    Raises:
+        TasksError: a name or pattern matches nothing.
+    """
     members: dict[str, list[str]] = {}
-    for benchmark in there():
+    for benchmark in usable_benchmarks():
         members |= {**{task: [] for task in benchmark.tasks}, **groups(benchmark.name)}
 
     def tasks_of(name: str) -> list[str]:
@@ -208,8 +228,9 @@ def selected(names: Collection[str]) -> list[str]:
     for name in names:
         if not (meant := [one for one in members if fnmatch(one, name)]):
             raise TasksError(
-                f"no task or group of this suite is called {name}{nearest(name, members)} "
-                "(lmms-eval-tasks list)"
+                "no task or group of lmms-eval-tasks has the name "
+                f"{name}{nearest(name, members)} (all tasks: lmms-eval-tasks "
+                "list)"
             )
         found += [task for one in meant for task in tasks_of(one)]
     return list(dict.fromkeys(found))

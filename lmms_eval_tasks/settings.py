@@ -1,8 +1,8 @@
-"""Every setting a user can make: one table, from which options, variables, docs and errors follow.
+"""All settings of the package in one table, which options, variables, docs and errors come from.
 
 A setting is an option of `lmms_eval` (`--max-cost`) and a variable (`LMMS_EVAL_TASKS_MAX_COST`),
-which also reaches runs started in other ways; the option stands above the variable. All are read
-when asked for, never at import.
+which also reaches runs that were started in other ways. The option takes precedence over the
+variable. A setting is read when it is used, never at import.
 """
 
 from __future__ import annotations
@@ -29,46 +29,55 @@ SAMPLE = "sample"
 
 
 class Setting(str, Generic[T_co]):
-    """One setting: its variable, as a text, with all that is known of it; T_co is what is read."""
+    """A setting: the name of its variable, with its form; T_co is the type of its value."""
 
-    form: Any  # of a text that is not empty: a type that pydantic reads, or a function
-    metavar: str  # what stands for the text, in help; "" of a switch
-    help: str  # what it does, in one line
-    default: T_co  # what holds where it is unset
-    is_option: bool  # of `lmms_eval`
+    form: Any  # conversion of a text into the value: a type that pydantic reads, or a function
+    metavar: str  # name of the value in help texts; "" for a switch
+    help: str  # the setting's effect, in one line
+    default: T_co  # the value if the setting is not set
+    is_option: bool  # True if it is also an option of `lmms_eval`
 
     @property
     def option(self) -> str:
-        """The option on the command line."""
+        """The option on the command line, such as `--max-cost`."""
         return "--" + self.removeprefix(PREFIX).lower().replace("_", "-")
 
 
 TABLE: dict[str, Setting[Any]] = {}  # by variable
 
 
-CHOICES = "NAME=VALUE,..."  # metavar of what `chosen` reads
+CHOICES = "NAME=VALUE,..."  # metavar of a setting that `chosen` reads
 
 
 def declare(
-    name: str, form: Any, metavar: str, told: str, default: Any = None, *, is_option: bool = True
+    name: str,
+    form: Any,
+    metavar: str,
+    description: str,
+    default: Any = None,
+    *,
+    is_option: bool = True,
 ) -> Setting[Any]:
-    """Put a setting into the table, as a benchmark's settings.py does with its own.
+    """Add a setting to the table; a benchmark's settings.py calls this for its own settings.
 
     Args:
-        name: of its variable, without PREFIX.
-        form: of a text that is not empty: a type that pydantic reads, or a function that raises a
-            ValueError.
-        metavar: what stands for the text, in help; "" of a switch.
-        told: what it does, in one line.
-        default: what holds where it is unset.
-        is_option: of `lmms_eval`, too.
+        name: name of the variable, without PREFIX.
+        form: how a text that is not empty becomes the value: a type that pydantic reads, or a
+            function that raises a ValueError.
+        metavar: name of the value in help texts; "" for a switch.
+        description: the setting's effect, in one line.
+        default: the value if the setting is not set.
+        is_option: True if it is also an option of `lmms_eval`.
+
+    Raises:
+        ValueError: the name is malformed, or already declared.
     """
     made: Setting[Any] = Setting(PREFIX + name)
     if not re.fullmatch("[A-Z][A-Z0-9_]*", name):
         raise ValueError(f"a setting cannot be called {name!r}: expected capitals, digits and _")
     if made in TABLE:
         raise ValueError(f"there is a setting {made} already")
-    made.form, made.metavar, made.help, made.is_option = form, metavar, told, is_option
+    made.form, made.metavar, made.help, made.is_option = form, metavar, description, is_option
     made.default = False if form is bool else default
     TABLE[made] = made
     return made
@@ -86,7 +95,7 @@ def _path(text: str) -> Path:
 
 
 def _frames(text: str) -> list[tuple[str, int]]:
-    """`32,video7=16` as [("", 32), ("video7", 16)]."""
+    """Return `32,video7=16` as [("", 32), ("video7", 16)]."""
     found = []
     for part in text.split(","):
         name, _, number = part.strip().rpartition("=")
@@ -97,7 +106,7 @@ def _frames(text: str) -> list[tuple[str, int]]:
 
 
 def _pictures(text: str) -> tuple[str, str]:
-    """`jpeg:85` as ("JPEG", "85")."""
+    """Return `jpeg:85` as ("JPEG", "85")."""
     name, _, quality = text.strip().lower().partition(":")
     if name == "png" and not quality:
         return "PNG", ""
@@ -107,7 +116,11 @@ def _pictures(text: str) -> tuple[str, str]:
 
 
 def paths(text: str) -> list[Path]:
-    """The form of `PATH,...`; a ValueError if nothing is in one."""
+    """Return the paths in `PATH,...`.
+
+    Raises:
+        ValueError: a path does not exist.
+    """
     found = [_path(part.strip()) for part in text.split(",") if part.strip()]
     for path in found:
         if not path.exists():
@@ -117,75 +130,102 @@ def paths(text: str) -> list[Path]:
 
 # --- the table ------------------------------------------------------------------------------------
 
-_data = "folder with a benchmark's files in each subfolder; `sample`: the packaged; else your cache"
+_data = (
+    "folder with one subfolder per benchmark, or `sample` for the packaged sample; default: "
+    "data/ in the cache"
+)
 DATA: Setting[Path | None] = declare("DATA", _path, "ROOT", _data)
-_cache = "where clips, sample, replies and data live; the system's user cache if unset"
+_cache = (
+    "folder for clips, the packaged sample, judges' replies and data; default: the system's "
+    "user cache"
+)
 CACHE: Setting[Path | None] = declare(
     "CACHE", _path, "DIR", _cache, is_option=False
-)  # of the machine, not of a run
+)  # no option, since it belongs to the machine, not to a run
 PROMPTS: Setting[Path | None] = declare(
-    "PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name"
+    "PROMPTS", _path, "DIR", "use DIR/BENCHMARK/FILE in place of our prompt file of that name"
 )
-_tables = "print the papers' tables below the first screen; `all`: splits and the host's table too"
+_tables = (
+    "print the papers' tables below the first screen; `all` adds every split and lmms-eval's table"
+)
 TABLES: Setting[str | None] = declare("TABLES", Literal["headline", "all"], "headline|all", _tables)
 REPORT: Setting[bool] = declare(
     "REPORT", bool, "", "write a page of the run beside its results (docs/report.md)"
 )
 JUDGE: Setting[str | None] = declare(
-    "JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); the paper's if unset"
+    "JUDGE", str, "SPEC", "judge of open answers (docs/judges.md); default: the paper's judge"
 )
-_kept = "where replies of judges are kept; in the cache if unset"
+_kept = "folder for judges' replies, or `off` to keep none; default: judge/ in the cache"
 JUDGE_CACHE: Setting[str | None] = declare("JUDGE_CACHE", str, "DIR|off", _kept)
-_flight = "requests to a judge in flight; 16 if unset"
+_flight = "number of requests to a judge at the same time; default 16"
 JUDGE_CONCURRENCY: Setting[int | None] = declare(
     "JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight
 )
-_wait = "seconds that a judge has for each attempt at a reply; 60, or its file's, if unset"
+_wait = "time limit of one request to a judge; default 60, or what the judge's file says"
 JUDGE_TIMEOUT: Setting[float | None] = declare("JUDGE_TIMEOUT", _Positive, "SECONDS", _wait)
-_patience = "seconds that a question waits for a judge that says it is busy (429); 300 if unset"
+_patience = "how long a question waits for a judge that says it is busy (429); default 300"
 JUDGE_PATIENCE: Setting[float] = declare("JUDGE_PATIENCE", _AtLeast0, "SECONDS", _patience, 300.0)
 JUDGE_RPM: Setting[float | None] = declare(
-    "JUDGE_RPM", _Positive, "N", "requests to a judge a minute at most"
+    "JUDGE_RPM", _Positive, "N", "at most N requests to a judge per minute"
 )
-_given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
+_given_up = "stop asking a judge after N failed requests in a row; default 20, 0 for never"
 JUDGE_STOP_AFTER: Setting[int] = declare("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
 MAX_CALLS: Setting[int | None] = declare(
-    "MAX_CALLS", _Count, "N", "pay for at most so many replies of judges"
+    "MAX_CALLS",
+    _Count,
+    "N",
+    "pay for at most N replies of judges; further answers stay without a verdict",
 )
 MAX_COST: Setting[float | None] = declare(
-    "MAX_COST", _AtLeast0, "DOLLARS", "pay at most so much for judges"
+    "MAX_COST",
+    _AtLeast0,
+    "DOLLARS",
+    "pay at most this much for judges; further answers stay without a verdict",
 )
 _failed = (
-    "share of verdicts, or of requests to the model, that may fail in a valid run; 0.05 if unset"
+    "share of verdicts, or of requests to the model, that may fail before a run is "
+    "INVALID; default 0.05"
 )
 MAX_FAILED: Setting[float] = declare(
     "MAX_FAILED", Annotated[float, Ge(0), Le(1)], "SHARE", _failed, 0.05
 )
 PRICES: Setting[Path | None] = declare(
-    "PRICES", _path, "FILE", "your own prices of models (docs/judges.md)"
+    "PRICES", _path, "FILE", "file with your prices of models (docs/judges.md)"
 )
-_ended = "failed requests to the model in a row that end a run; 20 if unset, 0 never"
+_ended = "stop the run after N failed requests to the model in a row; default 20, 0 for never"
 MODEL_STOP_AFTER: Setting[int] = declare("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
-_positions = "of text behind a video in transformers 5: put right, or as installed (docs/models.md)"
+_positions = (
+    "positions of the text after a video in transformers 5: corrected (`right`) or as "
+    "installed (docs/models.md)"
+)
 MODEL_POSITIONS: Setting[str] = declare(
     "MODEL_POSITIONS", Literal["right", "installed"], "right|installed", _positions, "right"
 )
-_sent = "how chat classes send frames to an endpoint: png, each pixel; jpeg is a seventh of it"
+_sent = (
+    "how chat classes send frames to an endpoint: `png` is exact, `jpeg` is about a seventh of "
+    "its size"
+)
 MODEL_PICTURES: Setting[tuple[str, str] | None] = declare(
     "MODEL_PICTURES", _pictures, "png|jpeg[:85]", _sent, None
 )
 FRESH: Setting[bool] = declare(
-    "FRESH", bool, "", "ask anew for replies that a stopped run has kept"
+    "FRESH", bool, "", "generate all replies again, also those that a stopped run has kept"
 )
-_uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
+_uniform = (
+    "number of uniform frames of a video, or one per video (`32,video7=16`); default: 32 for "
+    "MAIA, else the whole segment"
+)
 FRAMES: Setting[Sequence[tuple[str, int]]] = declare("FRAMES", _frames, "N", _uniform, ())
-_missing = "leave out questions whose video is missing or unreadable; they are counted"
+_missing = "skip questions whose video is missing or unreadable; the results count them"
 ALLOW_MISSING: Setting[bool] = declare("ALLOW_MISSING_VIDEOS", bool, "", _missing)
 ALLOW_BAD_ITEMS: Setting[bool] = declare(
-    "ALLOW_BAD_ITEMS", bool, "", "leave out broken items; they are counted"
+    "ALLOW_BAD_ITEMS", bool, "", "skip items with errors; the results count them"
 )
 BERTSCORE: Setting[str | None] = declare(
-    "BERTSCORE", str, "MODEL", "BERTScore's encoder: a name in the local cache, a path"
+    "BERTSCORE",
+    str,
+    "MODEL",
+    "encoder of BERTScore: a folder, or a name in the local Hugging Face cache",
 )
 
 
@@ -193,17 +233,17 @@ BERTSCORE: Setting[str | None] = declare(
 
 
 def text(variable: str) -> str:
-    """The user's value as written; "" if it is not set."""
+    """Return the user's text for a setting, without spaces around it; "" if it is not set."""
     run = context.current()
     around: Mapping[str, str] = os.environ if run.environment is None else run.environment
     return run.options.get(variable, around.get(variable, "")).strip()
 
 
 def value(variable: Setting[T]) -> T:
-    """The user's value in the setting's type; its default if it is not set.
+    """Return a setting's value in its type; its default if it is not set.
 
     Raises:
-        TasksError: naming the variable and the form it takes.
+        TasksError: the text does not fit; the message names the variable and the expected form.
     """
     run = context.current()
     if run.environment is None:
@@ -223,33 +263,38 @@ def _read(variable: Setting[T]) -> T:
         reads = TypeAdapter(reads).validate_python
     try:
         return cast(T, reads(given))
-    except Exception as error:  # a ValueError, or what somebody's form raises
-        errors = getattr(error, "errors", None)  # pydantic's, which is of several lines
-        raise TasksError(
-            f"{variable}={given!r}: {errors()[0]['msg'] if errors else error}"
-        ) from None
+    except Exception as error:  # a ValueError, or any error of another package's form
+        errors = getattr(error, "errors", None)  # pydantic's own message has several lines
+        why = errors()[0]["msg"] if errors else error
+        raise TasksError(f"{as_typed(variable)}: {why}") from None
 
 
-def say(given: Mapping[str, Any]) -> None:
-    """Take over what options say, by variable, from now on; None says nothing."""
+def as_typed(variable: Setting[Any]) -> str:
+    """Return a setting and its value as the user wrote them: by the option, or by the variable."""
+    given, is_option = text(variable), variable in context.current().options
+    return f"{variable.option} {given!r}" if is_option else f"{variable}={given!r}"
+
+
+def set_options(values: Mapping[str, Any]) -> None:
+    """Set options by their settings' variables, from now on; a value of None changes nothing."""
     run = context.current()
-    run.options, run.values = {**run.options, **_texts(given)}, {}
+    run.options, run.values = {**run.options, **_texts(values)}, {}
 
 
-def said(given: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """`say`, for a while, in this thread and in what is started from it in a run."""
-    return context.with_options(_texts(given))
+def use_options(values: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Return a context manager in which options have these values, in this thread and its run."""
+    return context.with_options(_texts(values))
 
 
-def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    return {variable: str(one) for variable, one in given.items() if one is not None}
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {variable: str(one) for variable, one in values.items() if one is not None}
 
 
-def check() -> None:
-    """Read every setting once, before a model is loaded.
+def check_settings() -> None:
+    """Read every setting once, before the model is loaded.
 
     Raises:
-        TasksError: one is misspelt, or not of its form.
+        TasksError: a variable is misspelt, or its text does not fit its form.
     """
     check_names()
     for variable in TABLE.values():
@@ -257,32 +302,32 @@ def check() -> None:
 
 
 def take() -> None:
-    """Settle the settings of a run that begins: what the environment says later is not its own."""
+    """Fix the environment of a run that begins; later changes of the environment do not count."""
     context.current().environment = {one: os.environ[one] for one in TABLE if one in os.environ}
 
 
 def check_names() -> None:
-    """Is every variable of ours that is set one that exists?
+    """Check that each variable with our prefix is a setting.
 
     Raises:
-        TasksError: one is not; it would have no effect.
+        TasksError: a variable is no setting, and would have no effect.
     """
     for told in misspelt():
         raise TasksError(told)
 
 
 def misspelt() -> Iterator[str]:
-    """A line on each variable of ours that is set and does not exist."""
+    """Yield a line for each variable in the environment that has our prefix and is no setting."""
     known = [one.removeprefix(PREFIX) for one in TABLE]
     for name in sorted(os.environ):
         found = re.match("LMMS_EVAL_TASKS?_", name, re.IGNORECASE)
         if found and name not in TABLE:
             near = nearest(name[found.end() :], known, PREFIX)
-            yield f"{name}: there is no such setting{near}"
+            yield f"{name}: no such setting{near}"
 
 
 def markdown() -> str:
-    """The table of docs/settings.md."""
+    """Return the Markdown table of docs/settings.md."""
     lines = ["| option of `lmms_eval` | variable | meaning |", "|---|---|---|"]
     for one in TABLE.values():
         option = f"`{f'{one.option} {one.metavar}'.strip()}`" if one.is_option else ""
@@ -291,11 +336,15 @@ def markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The user's choices, as `NAME=VALUE,...` in a setting; the first value of each unless told.
+def read_choices(variable: Setting[Any], choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the value of each option in a setting of the form `NAME=VALUE,...`.
+
+    Args:
+        variable: the setting.
+        choices: the allowed values of each option; the first one is its default.
 
     Raises:
-        TasksError: an option is unknown, given twice, or has none of its values.
+        TasksError: an option is unknown or is given twice, or its value is not allowed.
     """
     given: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text(variable).split(","))):
@@ -303,23 +352,27 @@ def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str
         if choice not in choices.get(name, ()) or name in given:
             forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in choices.items())
             raise TasksError(
-                f"{variable}={text(variable)!r}: {part}: expected each once of {forms}"
+                f"{as_typed(variable)}: {part}: expected {forms}, each name at most once"
             )
         given[name] = choice
     return {name: given.get(name, values[0]) for name, values in choices.items()}
 
 
-def told(variable: str) -> str:
-    """The line on a run's numbers that the user set a variable; "" if it is not set."""
+def setting_note(variable: Setting[Any]) -> str:
+    """Return the line for results that says that a setting is not the default; "" if it is."""
     given = text(variable)
-    return f"made with {variable}={given}: not the default" if given else ""
+    value_ = f" {given}" if variable.metavar else ""
+    return f"made with {variable.option}{value_}: not the default" if given else ""
 
 
-# --- what several modules ask ---------------------------------------------------------------------
+# --- derived values -------------------------------------------------------------------------------
 
 
 def cache_dir() -> Path:
-    """Folder for clips, the packaged sample and downloaded metric files. Not created here."""
+    """Return the folder for clips, the packaged sample and downloaded metric files.
+
+    The folder may not exist.
+    """
     if (given := value(CACHE)) is not None:
         return Path(given)
     import platformdirs
@@ -328,40 +381,47 @@ def cache_dir() -> Path:
 
 
 def is_sample() -> bool:
-    """True when the user asked for the packaged sample by name."""
+    """Return True if the user named the packaged sample as the data."""
     return text(DATA) == SAMPLE
 
 
 def data_root() -> Path:
-    """Folder with one subfolder per benchmark; the user cache if nothing is set."""
+    """Return the folder with a subfolder for each benchmark.
+
+    Default: a folder in the user cache.
+    """
     return cache_dir() / SAMPLE if is_sample() else value(DATA) or cache_dir() / "data"
 
 
 def data_folder(benchmark: str) -> Path:
-    """A benchmark's folder under the data root, whether it is there or not."""
+    """Return a benchmark's folder below the data root; it may not exist."""
     return data_root() / benchmark
 
 
 def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
-    """A benchmark's folder under the data root.
+    """Return a benchmark's folder below the data root, which exists.
 
     Raises:
-        DataError: it is not there; says how to get the data and where to put them.
+        DataError: the folder does not exist; the message says how to get the data and where to put
+            them.
     """
     place = data_folder(benchmark)
     if is_sample() and not place.is_dir():
-        raise DataError(f"{title} has no packaged sample, or not what it needs (doctor says so)")
+        raise DataError(
+            f"{title} has no packaged sample, or lacks a package (see lmms-eval-tasks doctor)"
+        )
     if not place.is_dir():
         raise DataError(
-            f"no {title} data at {place}. {how_to_get}. Then run: lmms-eval-tasks data prepare "
-            f"{benchmark} --from DIR_OR_FILE  (or set {DATA}=ROOT with ROOT/{benchmark} "
-            f"as its README says, or {DATA}={SAMPLE} to try the packaged sample)"
+            f"no {title} data at {place}. {how_to_get}. Then run: "
+            f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE (or pass "
+            f"{DATA.option} ROOT, where ROOT/{benchmark} is as its README says, or "
+            f"{DATA.option} {SAMPLE} for the packaged sample; variable: {DATA})"
         )
     return place
 
 
 def judge_cache() -> Path | None:
-    """Folder of the judges' replies; None if the user switched the cache off."""
+    """Return the folder with the judges' replies; None if the user switched this cache off."""
     if text(JUDGE_CACHE).lower() in ("off", "none"):
         return None
     return _path(text(JUDGE_CACHE)) if text(JUDGE_CACHE) else cache_dir() / "judge"
@@ -369,19 +429,19 @@ def judge_cache() -> Path | None:
 
 @dataclass(frozen=True)
 class JudgeLimits:
-    """Limits of a run's judges, over all its processes; None is no limit."""
+    """Limits for all judges of a run together, over all its processes; None means no limit."""
 
-    concurrency: int | None = None  # requests in flight; None is the judge's default
+    concurrency: int | None = None  # requests at the same time; None: the judge's default
     requests_per_minute: float | None = None
-    max_calls: int | None = None  # replies paid for
-    max_cost: float | None = None  # US dollars
-    stop_after: int = JUDGE_STOP_AFTER.default  # failed requests in a row; 0 never stops
-    timeout: float | None = None  # seconds of each attempt; None is the judge's own
-    patience: float = JUDGE_PATIENCE.default  # seconds of waiting for a busy endpoint
+    max_calls: int | None = None  # most replies that are paid for
+    max_cost: float | None = None  # most US dollars that are spent
+    stop_after: int = JUDGE_STOP_AFTER.default  # failed requests in a row that end a run; 0: never
+    timeout: float | None = None  # seconds for each attempt at a request; None: the judge's own
+    patience: float = JUDGE_PATIENCE.default  # seconds that a request waits for a busy endpoint
 
 
 def judge_limits() -> JudgeLimits:
-    """The user's limits."""
+    """Return the limits that the user set for judges."""
     return JudgeLimits(
         concurrency=value(JUDGE_CONCURRENCY),
         requests_per_minute=value(JUDGE_RPM),
@@ -394,17 +454,20 @@ def judge_limits() -> JudgeLimits:
 
 
 def may_fail() -> float:
-    """The share of verdicts or requests that may fail in a valid run."""
+    """Return the share (0..1) of verdicts or requests that may fail in a valid run."""
     return value(MAX_FAILED)
 
 
 def frames_for(video: str, default: int = 32) -> int:
-    """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4)."""
+    """Return the number of uniform frames for a video.
+
+    `--frames` may name exceptions (MAIA, 4.4).
+    """
     named: dict[str, int] = dict(reversed(value(FRAMES)))
     return named.get(video, named.get("", default))
 
 
-# --- of benchmarks --------------------------------------------------------------------------------
+# --- settings of benchmarks -----------------------------------------------------------------------
 
 
 def _of_benchmarks() -> None:
@@ -414,12 +477,16 @@ def _of_benchmarks() -> None:
             try:
                 registry.part(name, "settings")
             except registry.ERRORS as error:
-                notify.say(f"the settings of {name} are not available ({error!r})")
+                notify.notify(f"the options of {name} are not available ({error!r})")
             for one in set() if registry.is_ours(name) else {*TABLE} - before:
-                # Else an option could be lmms-eval's own, or another benchmark's.
+                # Another package's setting has to begin with its benchmark's name. Any other name
+                # could be an option of lmms-eval or a setting of another benchmark.
                 if not one.startswith(f"{PREFIX}{re.sub('[^A-Z0-9]', '_', name.upper())}"):
                     del TABLE[one]
-                    notify.say(f"{one}: a setting of {name} has to begin with its name")
+                    notify.notify(
+                        f"{one}: the name of a setting of {name} has to begin with the "
+                        "benchmark's name"
+                    )
 
 
 _of_benchmarks()

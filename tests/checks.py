@@ -105,7 +105,7 @@ def annotated(
 ) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
     rows = {
-        name: {"failed,none": scoring.Carried(aggregation.count_failed(own), own)}
+        name: {"failed,none": scoring.ItemsCarrier(aggregation.count_failed(own), own)}
         for name, own in (items or {}).items()
     }
     results: dict[str, Any] = {"results": rows}

@@ -149,7 +149,7 @@ def sample_root(cache: Path) -> Path:
     """A data root with the packaged sample."""
     from lmms_eval_tasks import sample
 
-    return sample.build(cache / "sample")
+    return sample.build_sample(cache / "sample")
 
 
 def cvrr_study(sample_root: Path) -> dict[str, str]:

@@ -10,8 +10,8 @@ from typing import Any
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.judges import Judge, Verdict, run
-from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.asking import VerdictSource, run_scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.local_endpoint import Fault, LocalEndpoint
@@ -29,15 +29,17 @@ def at(
     """A benchmark's judge at an endpoint, in a run of its own."""
     with LocalEndpoint(script) as endpoint, run.use(run.JudgeSession(JudgeLimits())) as current:
         config = prepare.judge_config(benchmark, f"m@{endpoint.url}", {})
-        yield judges.make(replace(config, retries=0)), endpoint, current
+        yield judges.make_judge(replace(config, retries=0)), endpoint, current
 
 
 def scored(
     benchmark: Benchmark,
     script: Script,
-    scoring: Scoring[Any],
+    scoring: ScoringSteps[Any],
     saved: Mapping[str, Verdict] | None = None,
 ) -> tuple[Item, list[Request]]:
     """The item of a scoring, and what was asked; saved verdicts stand."""
     with at(benchmark, script) as (judge, endpoint, _):
-        return settle(scoring, Asker(judge, saved)), [chat.json for chat in endpoint.chats]
+        return run_scoring(scoring, VerdictSource(judge, saved)), [
+            chat.json for chat in endpoint.chats
+        ]

@@ -24,7 +24,7 @@ _CANDIDATE = re.compile(r"<(candidate|claims)-([0-9a-f]{16})>\n(.*)\n</\1-\2>", 
 
 def playing(known: KnownAnswers, rule: Rule) -> Callable[[dict[str, Any]], str | Fault]:
     """The replies of a judge that knows these answers, by the form that is asked for."""
-    lines = [(_line(one.text), one) for one in known.answers if one.known]
+    lines = [(_line(one.text), one) for one in known.answers if one.right_verdicts]
 
     def reply(request: dict[str, Any]) -> str | Fault:
         prompt = last_user_text(request)
@@ -41,7 +41,7 @@ def playing(known: KnownAnswers, rule: Rule) -> Callable[[dict[str, Any]], str |
         form = request.get("response_format", {}).get("json_schema")
         schema = form["schema"] if form else {"type": "string"}
         fields = schema.get("properties", {})
-        worths = next((one.known for one in own), {})  # baselines are asked of others too
+        worths = next((one.right_verdicts for one in own), {})  # baselines are asked of others too
         worth = next(iter(worths.values()), float(known.scale[-1]))
         if labels:
             task = re.search(r"(?m)^Task: (\w+)\.", prompt)

@@ -31,7 +31,7 @@ from markdown_it.token import Token
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands import cli
-from lmms_eval_tasks.host import script
+from lmms_eval_tasks.host import arguments
 from tests.conftest import BIN, OFFLINE, REPOSITORY
 from tests.models.test_classes_host import parameters, registered
 
@@ -157,7 +157,7 @@ def without_dots(words: list[str]) -> list[str]:
 def tasks() -> set[str]:
     """All that `--tasks` may name."""
     each = registry.NAMES
-    return {x for one in each for x in (*registry.load(one).tasks, *registry.groups(one))}
+    return {x for one in each for x in (*registry.load_benchmark(one).tasks, *registry.groups(one))}
 
 
 @cache
@@ -201,8 +201,8 @@ def host_options(words: list[str]) -> argparse.Namespace:
     """What the host reads of the words behind `lmms_eval`, once ours are taken out."""
     from lmms_eval import __main__ as host
 
-    with settings.said({}):
-        rest = script._take_own_options(words)
+    with settings.use_options({}):
+        rest = arguments.take_own_options(words)
         for variable in settings.TABLE:
             if settings.TABLE[variable].form is not settings.paths:  # of files that are not here
                 settings.value(variable)

@@ -59,12 +59,12 @@ def build(folder: Path, files: dict[str, str]) -> Path:
 
 
 def test_a_folder_of_prompts(tmp_path: Path) -> None:
-    told = authors_prompts.write("maia", build(tmp_path / "clone", MAIA), tmp_path / "own")
+    told = authors_prompts.write_prompts("maia", build(tmp_path / "clone", MAIA), tmp_path / "own")
     given = {"vsv": {"A", "B"}, "oevqa": {"question"}}
-    found = prompts.load("maia", "it", given, tmp_path / "own").text
+    found = prompts.load_prompt("maia", "it", given, tmp_path / "own").text
     assert found == {"vsv": "Pick:\nA. {A}\nB. {B}\n", "oevqa": "Say it:\n{question}"}
     parts = {"system": (), "user": ("question", "references", "candidate")}
-    judge = prompts.load("maia", "judge", parts, tmp_path / "own").text
+    judge = prompts.load_prompt("maia", "judge", parts, tmp_path / "own").text
     assert judge["system"] == "Grade. One word."
     assert judge["user"] == "Q: {question}\nC: {candidate}\n{references}"
     assert told[-1].endswith(str(tmp_path / "own"))
@@ -93,8 +93,8 @@ def evaluate(cli_args):
     question_new += "\\nReply."
 """
     files = {"src/lmms_eval/evaluator.py": study, "src/logs_phase1/correct/correct_debate.py": code}
-    told = authors_prompts.write("cvrr_es", build(tmp_path, files), tmp_path)
-    assert "hint.yml, judge.yml, task.yml: ours (no text for them is known there)" in told
+    told = authors_prompts.write_prompts("cvrr_es", build(tmp_path, files), tmp_path)
+    assert "hint.yml, judge.yml, task.yml: our prompts (the authors publish none)" in told
     turns = debate.load_prompts(tmp_path).text
     said = [turns[part].split("\n\n")[-1] for part in ("answer", "revision", "consolidation")]
     assert said == ["Well?", "And you?", "Like {'pred': 'correct'}."]
@@ -134,16 +134,16 @@ ODD = {"bad.py": "def (", "deep.py": "a" + ".b" * 10_000}
         ({"of": ["{a}\n", "@ask.user[1]", "@t.yml:kwargs.default.post"]}, "{a}\nWell?Its letter."),
         ({"in": "t.txt", "names": {"pred": "candidate"}}, "Rate {candidate}."),
         ({"at": "ask.user"}, r"m: .*a.py: line \d+: the placeholder 'question'"),
-        ({"at": "ask.other"}, "m: .*ask.other: no other; its form is not the one we know"),
+        ({"at": "ask.other"}, "m: .*ask.other: no other; the file has an unknown form"),
         ({"at": "ask.append[1]", "names": {"k": "k"}}, "line 13: the placeholder '.join'"),
         (
             {"at": "get_prompt.return", "names": {"n_frames": "n"}},
             r"line 5: the placeholder '_prefix\(doc_text\)",
         ),
         ({"at": "START", "names": ["A"]}, r"START has 0 places for \['A'\]"),
-        ({"at": "START", "after": "absent"}, "'absent' does not stand in it"),
+        ({"at": "START", "after": "absent"}, "it does not contain 'absent'"),
         ({"at": "START", "needs": ["candidate"]}, r"lacks \['candidate'\]"),
-        ({"of": ["@t.yml:kwargs.x"]}, "t.yml: no text at kwargs.x"),
+        ({"of": ["@t.yml:kwargs.x"]}, "t.yml: no text under kwargs.x"),
         ({"at": "START", "in": "bad.py"}, "invalid syntax"),
         ({"at": "START", "in": "deep.py"}, "m: .*deep.py: .*recursion depth"),
     ],
@@ -161,11 +161,11 @@ def test_where_a_text_stands(source: dict[str, Any], text: str, tmp_path: Path) 
 
 
 def test_nothing_is_written_where_a_part_or_the_repository_is_not_known(tmp_path: Path) -> None:
-    wanted = r"state of it; wanted: compute.*, eval_model\.py of https://github\.com/Caput97/M"
+    wanted = r"state of it; expected: compute.*, eval_model\.py of https://github\.com/Caput97/M"
     with pytest.raises(PromptError, match=wanted):
-        authors_prompts.write("maia", tmp_path, tmp_path / "own")
+        authors_prompts.write_prompts("maia", tmp_path, tmp_path / "own")
     name = "compute_llm-as-a-judge.py"
     build(tmp_path, {**MAIA, name: MAIA[name].replace("{candidate}", "{other}")})
     with pytest.raises(PromptError, match=r"judge\.yml, user: .*the placeholder 'other'"):
-        authors_prompts.write("maia", tmp_path, tmp_path / "own")
+        authors_prompts.write_prompts("maia", tmp_path, tmp_path / "own")
     assert not (tmp_path / "own").exists()

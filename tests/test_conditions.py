@@ -67,10 +67,10 @@ STORED = {
 SHOWN = {
     Kind.INVALID: "INVALID",
     Kind.PART: "--limit 3",
-    Kind.UNJUDGED: "replies have no verdict of a judge",
+    Kind.UNJUDGED: "replies have no verdict from a judge",
     Kind.DELIVERED: "the model saw 8 of 32 frames",
     Kind.REQUESTS: "requests to the model failed",
-    Kind.CUT: "end in their reasoning",
+    Kind.CUT: "end inside their reasoning",
     Kind.READING: "replies were not read",
     Kind.FEW: "Only 2 videos",
 }
@@ -81,7 +81,7 @@ OF_THE_RUN = {kind: words for kind, words in WORDS.items() if kind not in OF_JUD
 
 def reply(task: Task, doc: Doc, number: int) -> str:
     odd = {0: "<think>still", 1: refusals.model_error("x"), 2: "Bella domanda!"}
-    return odd.get(number % 5) or fake_replies.known(doc).right
+    return odd.get(number % 5) or fake_replies.known_replies(doc).right
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
     found = [Condition(kind, f"{words} ({kind.value})") for kind, words in STORED.items()]
     found.append(Condition(Kind.PART, part({"limit": 3})))
     problems, numbers = {}, {}
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     for file in folder.glob("*.jsonl"):
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         for line in lines:
@@ -103,13 +103,13 @@ def run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
                 **{"seconds": 0.0, "of": 32},
             }
         file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-        task, items = saved_runs.read(file).task, [line["failed"] for line in lines]
+        task, items = saved_runs.read_saved_run(file).task, [line["failed"] for line in lines]
         problems |= invalid.of_items(task, items)
         numbers[task] = {"pair_acc": 0.5} if task == VSV else {"judge_acc": None}
         found += finish.of_items(benchmark.tasks[task], items)
     found += [Condition(Kind.INVALID, why, (task,)) for task, why in problems.items()]
     found.append(Condition(Kind.READING, "maia_vsv: 8 of 40 replies were not read", (VSV,)))
-    found.append(Condition(Kind.UNJUDGED, "8 of 40 replies have no verdict of a judge", (OPEN,)))
+    found.append(Condition(Kind.UNJUDGED, "8 of 40 replies have no verdict from a judge", (OPEN,)))
     (file,) = folder.glob("*_results.json")
     results = json.loads(file.read_text(encoding="utf-8"))
     judge = {"provider": "openai", "model": "qwen3-8b", "warning": "judged by qwen3-8b"}
@@ -274,7 +274,7 @@ def test_the_hub_gets_no_number_of_which_nothing_is_known(run: Path, tmp_path: P
     shutil.copytree(run, alone, ignore=shutil.ignore_patterns("*_results.json"))
     given = ["leaderboard", "maia", str(alone), "--format", "hf", "-o", str(tmp_path / "hf")]
     done = CliRunner().invoke(app, given)
-    assert "are not known: its results file is missing" in str(done.exception)
+    assert "are unknown: its results file is missing" in str(done.exception)
     assert not (tmp_path / "hf").exists()
 
 
@@ -356,7 +356,8 @@ def test_results_of_an_earlier_version_have_their_conditions() -> None:
         "warnings": [
             "made with the packaged sample: not a benchmark result",
             "of a part of the docs (--limit, --offset): not a benchmark result",
-            "judged by m, not by the paper's judge: compare with that in mind",
+            "judged by m, not by the paper's judge: not directly comparable "
+            "with the paper's numbers",
             "3 items left out",
         ],
         "judge": {"provider": "openai", "model": "m"},

@@ -18,7 +18,7 @@ from tests.checks import table
 def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
     assert context.current().model is None
     for picture in (True, False):  # without our hook nothing is known
-        status, said = sound.heard(context.current().model, picture)
+        status, said = sound.sound_state(context.current().model, picture)
         assert (status, "not known" in str(said)) == ("unknown", True)
     outer, inner = RunModel("a", "chat"), RunModel("b", "simple", {"x": 1})
     with context.begun(outer):
@@ -65,7 +65,7 @@ def test_whether_it_arrives(
     name: str, interface: Any, way: str, arguments: Any, status: str
 ) -> None:
     with context.begun(RunModel(name, interface, arguments)):
-        found, said = sound.heard(context.current().model, way == "av")
+        found, said = sound.sound_state(context.current().model, way == "av")
         assert found == status == sound.hears(context.current().model)[way]
     assert (said is None) == (status == "delivered")
     assert said is None or name in said
@@ -88,9 +88,9 @@ def test_in_which_form_a_class_takes_it(name: str, interface: Any, form: str) ->
 
 def test_of_another_host_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sound, "host_version", lambda: "0.9.0")
-    status, said = sound.heard(RunModel("qwen2_5_omni", "chat"), with_picture=False)
+    status, said = sound.sound_state(RunModel("qwen2_5_omni", "chat"), with_picture=False)
     assert status == "unknown"
-    assert "was made for lmms-eval 0.7.3, and this is 0.9.0." in str(said)
+    assert "was made for lmms-eval 0.7.3, but 0.9.0 is installed." in str(said)
 
 
 def test_what_is_told_of_a_model() -> None:
@@ -101,7 +101,9 @@ def test_what_is_told_of_a_model() -> None:
     assert "\n  32 frames: max_frames_num=32" in told("openai_compatible")  # an alias
     assert "\nglm4v, lmms-eval 0.7.3" in told("gemma3", "glm4v")
     assert "    none: Sound only." in told("whisper")
-    assert told("qwen_2_5_vl").endswith("has no such model; did you mean qwen2_5_vl?")
+    assert told("qwen_2_5_vl").endswith(
+        "no such model in lmms-eval 0.7.3; did you mean qwen2_5_vl?"
+    )
 
 
 # --- docs of each process: the host deals them out, we say in which order -------------------------

@@ -201,6 +201,63 @@ def test_a_class_name_is_one_thing() -> None:
     assert [name for name, number in Counter(names).items() if number > 1] == []
 
 
+# The words that most often stand where a name of the field should: participles and pronouns.
+FILLERS = {
+    *("one", "it", "what", "there", "own", "left", "given", "taken", "told", "said", "heard"),
+    *("seen", "shown", "known", "asked", "found", "made", "done", "read", "drawn", "held"),
+    *("kept", "chosen", "wanted", "named"),
+}
+# A key of a file, a side of a picture, or a name of somebody else's protocol.
+FILLERS_THAT_STAY = {
+    ("cvrr_es.items", "asked"),  # TypedDicts of logs
+    ("haven.items", "asked"),
+    ("movierecapsqa.items", "shown"),
+    ("models.recipes", "asked"),  # the packaged data.yaml
+    ("models.recipes", "told"),
+    ("report.invalid", "known"),  # `token_limit` of a results file
+    ("utils.results_file", "asked"),
+    ("sample.scenes", "shown"),  # the samples' YAML files
+    ("sample.render", "left"),  # left, top, right, bottom
+    ("judges.providers.transport", "read"),  # httpcore's
+}
+
+
+def names_given(tree: ast.Module) -> Iterator[str]:
+    """The names of a module's fields, attributes, parameters and functions, methods included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            fields = (part.target for part in node.body if isinstance(part, ast.AnnAssign))
+            yield from (field.id for field in fields if isinstance(field, ast.Name))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            arguments = node.args
+            every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+            every += [part for part in (arguments.vararg, arguments.kwarg) if part is not None]
+            yield from (node.name, *(argument.arg for argument in every))
+
+
+def test_names_say_what_they_hold() -> None:
+    """Fields, attributes, parameters and functions; a lambda's may be short."""
+    fillers = {
+        (name.removeprefix(f"{PACKAGE}."), word)
+        for name, file in modules().items()
+        for word in names_given(ast.parse(file.read_text(encoding="utf-8")))
+        if word in FILLERS
+    }
+    assert fillers == FILLERS_THAT_STAY
+
+
+def test_functions_have_an_object() -> None:
+    """`read_cues`, not one of sixteen `read`: a bare word is one of three modules at most."""
+    places: dict[str, list[str]] = {}
+    for name, file in modules().items():
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and "_" not in node.name:
+                places.setdefault(node.name, []).append(name)
+    assert {word: names for word, names in places.items() if len(names) > 3} == {}
+
+
 def test_signatures_say_types() -> None:
     """`Any` stands where nothing else can: at most 100 times in 2,600 functions (it was 909)."""
     found = 0

@@ -18,7 +18,7 @@ from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.cvrr_es.items import CvrrItem, RatingItem
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven.items import HavenItem
-from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.judges.asking import VerdictSource
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import Judge
 from lmms_eval_tasks.maia.items import OevqaItem, PairItem
@@ -72,7 +72,7 @@ def docs_of(benchmark: Benchmark, task: Task) -> list[Mapping[str, Any]]:
 def replies_to(task: Task, doc: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", task.example_reply(doc, 0), "I cannot help with that.", '{"lm_pairs": 1}')
     with suppress(TasksError):
-        known = fake_replies.known(doc)
+        known = fake_replies.known_replies(doc)
         yield from (known.right, known.wrong, known.unreadable)
 
 
@@ -81,7 +81,7 @@ def judge_of(root: Path, benchmark: Benchmark) -> Judge:
     file = root / benchmark.name / "replay.jsonl"
     if not file.is_file():
         return NoJudge()
-    return judges.make(judges.resolve(f"replay:{file}", {}, default_model=""))
+    return judges.make_judge(judges.resolve(f"replay:{file}", {}, default_model=""))
 
 
 @table("name", registry.NAMES)
@@ -90,7 +90,7 @@ def test_docs_and_items_are_of_their_types(
 ) -> None:
     monkeypatch.setenv(BASELINES, ",".join(JUDGED_BASELINES))
     monkeypatch.setenv(settings.JUDGE, "none")
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     judge, statuses = judge_of(sample_root, benchmark), set()
     for task in benchmark.tasks.values():
         whole = item_type(task)
@@ -99,7 +99,7 @@ def test_docs_and_items_are_of_their_types(
             kept = task.log_fields(doc)
             check(type_of(task.log_fields, "return"), kept)
             for reply in replies_to(task, doc):
-                item = scoring.scored(task, kept, reply, Asker(judge))
+                item = scoring.scored(task, kept, reply, VerdictSource(judge))
                 check(whole, {"media": None, **item}, frozenset(OF_THE_RUN))
                 statuses.add(item["status"])
             broken = {"media": None, **kept, **task.failed_item, "status": "error", "reply": ""}
@@ -114,19 +114,19 @@ def test_a_saved_item_that_lacks_a_field_is_named(
 ) -> None:
     """One line with the file, before anything is scored again."""
     monkeypatch.setenv(settings.JUDGE, "none")
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     for task in {
         (one.score, tuple(one.required_fields)): one for one in benchmark.tasks.values()
     }.values():
         docs = [task.log_fields(doc) for doc in docs_of(benchmark, task)[:2]]
-        items = [scoring.scored(task, doc, "", Asker(NoJudge())) for doc in docs]
+        items = [scoring.scored(task, doc, "", VerdictSource(NoJudge())) for doc in docs]
         for field in {*task.required_fields, task.cluster_field} - {"id"}:
             without = {key: one for key, one in items[1].items() if key != field}
             samples = [{"doc_id": n, "failed": one} for n, one in enumerate([items[0], without])]
             run = SavedRun(
                 task.name, Path(f"out/1_samples_{task.name}.jsonl"), samples, "m (x)", {}
             )
-            told = rf"^{run.file}: {re.escape(items[1]['id'])} has no `{field}`; take its line out"
+            told = rf"^{run.file}: {re.escape(items[1]['id'])} has no `{field}`; delete its line"
             refused(DataError, told, rescore.rescore_saved, benchmark, [run], None)
             without[field] = None  # as some fields of earlier versions
             refused(DataError, f"{field}`", rescore.rescore_saved, benchmark, [run], None)
@@ -135,7 +135,7 @@ def test_a_saved_item_that_lacks_a_field_is_named(
 @table("name", registry.NAMES)
 def test_names_of_fields_are_fields(name: str) -> None:
     """Those that tasks and metrics name as text, which mypy does not see."""
-    for task in registry.load(name).tasks.values():
+    for task in registry.load_benchmark(name).tasks.values():
         known = item_type(task).__annotations__.keys()
         named = {*task.failed_item, *task.required_fields, task.cluster_field, *task.splits}
         for metric in task.metrics:
@@ -146,4 +146,6 @@ def test_names_of_fields_are_fields(name: str) -> None:
         # Of items of several kinds, not each has all: a pair has no references.
         assert known & set(task.identity), task.name
     every = {name for one in ITEMS for name in one.__annotations__}
-    assert {one for task in registry.load(name).tasks.values() for one in task.identity} <= every
+    assert {
+        one for task in registry.load_benchmark(name).tasks.values() for one in task.identity
+    } <= every

@@ -43,7 +43,7 @@ class Case:
 
     @property
     def benchmark(self) -> Benchmark:
-        return registry.load(self.name)
+        return registry.load_benchmark(self.name)
 
 
 CVRR = "partial_actions"
@@ -88,12 +88,12 @@ def edit(file: Path, change: Callable[[Any], object]) -> None:
 
 
 def docs(case: Case, task: str = "") -> list[Any]:
-    return prepare.docs(case.benchmark, task or case.task)
+    return prepare.usable_docs(case.benchmark, task or case.task)
 
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        prepare.check(tasks)
+        prepare.check_tasks(tasks)
     return str(error.value)
 
 
@@ -125,7 +125,7 @@ def test_what_may_not_be_read(case: Case, user: Path, monkeypatch: pytest.Monkey
     def refuse(place: Path) -> None:
         raise PermissionError(13, "Permission denied", str(place))
 
-    monkeypatch.setattr(type(case.benchmark), "read", staticmethod(refuse))
+    monkeypatch.setattr(type(case.benchmark), "read_release", staticmethod(refuse))
     assert stopped(case.task) == f"{user / case.name}: Permission denied"
     assert "Permission denied" in case.benchmark.status(user).problem
 
@@ -151,18 +151,18 @@ def test_a_bad_record(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch) -
         return
     title, records = case.benchmark.title, case.benchmark.records
     count, _, line = said.partition(f" {title} {records} cannot be used:\n  ")
-    assert count.endswith(f"1 of {case.benchmark.read(user / case.name).n_records + 1}")
+    assert count.endswith(f"1 of {case.benchmark.read_release(user / case.name).n_records + 1}")
     bad = line.partition(": ")[0]
     assert bad in known
     assert said.count("--allow-bad-items") == 1
     assert any(bad in line for line in case.benchmark.status(user).notes)
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    prepare.check([case.task])
+    prepare.check_tasks([case.task])
     assert {doc[case.record] for doc in docs(case)} == known - {bad}
     section = annotated(case.name, case.task)
     assert list(section["left_out"][case.task]) == [bad]
-    (line,) = (line for line in limits_of(section) if f"{records} left out" in line)
-    assert line.startswith(f"1 {records} left out ({bad}), such as {bad}: ")
+    (line,) = (line for line in limits_of(section) if f"{records} skipped" in line)
+    assert line.startswith(f"1 {records} skipped ({bad}), such as {bad}: ")
 
 
 @over
@@ -190,16 +190,16 @@ def test_a_video_that_cannot_be_used(
     assert (status.problem, status.videos, len(status.bad)) == ("", present - 1, 1)
     assert next(iter(status.bad.values())).startswith(reason)
     if case.without:
-        prepare.check([case.without])
+        prepare.check_tasks([case.without])
         assert lost <= {doc[case.record] for doc in docs(case, case.without)}
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     tasks = [one for one in (case.task, case.without) if one]
-    prepare.check(tasks)
+    prepare.check_tasks(tasks)
     assert [doc["id"] for doc in docs(case)] == rest
     section = annotated(case.name, *tasks)
     assert {name: {*own} for name, own in section["left_out"].items()} == {case.task: lost}
-    (line,) = (line for line in limits_of(section) if f"{records} left out" in line)
-    assert f"{len(lost)} {records} left out (" in line
+    (line,) = (line for line in limits_of(section) if f"{records} skipped" in line)
+    assert f"{len(lost)} {records} skipped (" in line
     assert line.startswith(f"{case.task}: ") is bool(case.without)
 
 
@@ -211,8 +211,8 @@ def test_nothing_is_left(case: Case, user: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     said = stopped(*filter(None, (case.task, case.without)))
     records = f"{case.benchmark.title} {case.benchmark.records}"
-    assert f"{case.task}: not one of " in said
-    assert f" {records} can be asked about:\n  " in said
+    assert f"{case.task}: none of " in said
+    assert f" {records} can be run:\n  " in said
     assert ": missing: " in said
     assert said.endswith(f"--tasks {case.without}") is bool(case.without)
 
@@ -231,12 +231,15 @@ def test_a_window_outside_its_video(
 
     edit(user / case.name / case.data, stretch)
     if late < length + 1:
-        prepare.check([case.task])
+        prepare.check_tasks([case.task])
         assert docs(case)[0]["end"] == pytest.approx(length)
         return
     said = stopped(case.task)
     records = f"{case.benchmark.title} {case.benchmark.records}"
-    assert f": 1 of {case.benchmark.read(user / case.name).n_records} {records} do not fit" in said
+    assert (
+        f": 1 of {case.benchmark.read_release(user / case.name).n_records} {records} do not fit"
+        in said
+    )
     assert f"  {first[case.record]}: ends at {late:g} s; its video ends at {length:.3f} s" in said
     assert "--allow-bad-items" in said
 
@@ -246,7 +249,7 @@ def test_only_what_runs_is_looked_at(
     case: Case, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `--limit` and `--offset`: the videos of the docs that run, and ids stay as they are."""
-    prepare.check([case.task])
+    prepare.check_tasks([case.task])
     whole = docs(case)
     looked: list[Path] = []
     look = video_checks._looked
@@ -257,7 +260,7 @@ def test_only_what_runs_is_looked_at(
 
     monkeypatch.setattr(video_checks, "_looked", noted)
     with context.begun(limit=1, offset=1):
-        prepare.check([case.task])
+        prepare.check_tasks([case.task])
         found = docs(case)
     assert ([one["id"] for one in found], found[1]) == ([one["id"] for one in whole], whole[1])
     assert [str(path.resolve()) for path in looked] == [whole[1]["video_path"]]
@@ -269,7 +272,7 @@ def test_only_what_runs_is_looked_at(
 @table("name", registry.NAMES)
 def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) -> None:
     """Copied or linked, also twice; another file in a place stays, and nothing is put then."""
-    benchmark, source = registry.load(name), sample_root / name
+    benchmark, source = registry.load_benchmark(name), sample_root / name
     whole = benchmark.status(sample_root)
     for link in (True, False):
         place = tmp_path / str(link) / name
@@ -286,7 +289,7 @@ def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) ->
         assert tuple(told[1 : 1 + len(found.notes)]) == tuple(found.notes)
     taken = min(there)
     taken.write_text("[]", encoding="utf-8")
-    says = f"{taken}: is another file than {source}.*remove it first"
+    says = f"{taken}: another file than {source}.*remove it first"
     refused(DataError, says, benchmark.prepare, source, place.parent, link=True)
     assert taken.read_text(encoding="utf-8") == "[]"
 
@@ -299,5 +302,8 @@ def test_a_video_that_hides_another(name: str, sample_root: Path, tmp_path: Path
     (tmp_path / name / video.parent.relative_to(source)).mkdir(parents=True)
     shutil.copy(video, tmp_path / name / video.relative_to(source))
     video.rename(video.with_suffix(".mkv"))
-    says = f"{tmp_path / name}: another file there hides .*{video.stem}.mkv; remove it first"
-    refused(DataError, says, registry.load(name).prepare, source, tmp_path, link=False)
+    says = (
+        f"{tmp_path / name}: another file there takes precedence over "
+        f".*{video.stem}.mkv; remove it first"
+    )
+    refused(DataError, says, registry.load_benchmark(name).prepare, source, tmp_path, link=False)

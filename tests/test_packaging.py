@@ -101,6 +101,6 @@ def test_the_wheel_works_where_it_is_installed(built: Built, tmp_path: Path) -> 
     assert said("lmms-eval-tasks", "--version").startswith(f"lmms-eval-tasks {__version__}, lmms-")
     ours, of_the_host = said("lmms-eval-tasks", "list"), said("lmms_eval", "--tasks", "list")
     for name in registry.NAMES:
-        for task in (*registry.load(name).tasks, *registry.groups(name)):
+        for task in (*registry.load_benchmark(name).tasks, *registry.groups(name)):
             assert task in of_the_host
         assert name in ours

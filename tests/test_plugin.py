@@ -101,7 +101,7 @@ def test_two_runs_of_a_process_do_not_see_each_other(
 
     def look(model: str) -> None:
         run = context.current()
-        before = provenance.notes("maia")
+        before = provenance.implementation_notes("maia")
         provenance.note("maia", model, "noted")
         share = settings.may_fail()
         told = (run.model and run.model.name, run.docs, share, before, judge_run.current())
@@ -127,7 +127,7 @@ def test_two_runs_of_a_process_do_not_see_each_other(
     evaluate = functools.partial(guarded(simple_evaluate), task_manager=manager)
 
     def run(model: str, limit: int, share: float) -> None:
-        with settings.said({settings.MAX_FAILED: share} if share else {}):
+        with settings.use_options({settings.MAX_FAILED: share} if share else {}):
             evaluate(model, ["maia_vsv_1frame"], limit=limit)
 
     threads = [
@@ -146,7 +146,7 @@ def test_two_runs_of_a_process_do_not_see_each_other(
         assert second[:4] == (model, slice(0, limit), share, {model: "noted"})
         assert first[4] is second[4]
     assert seen["tasks_coin"][0][4] is not seen["tasks_oracle"][0][4]
-    assert provenance.notes("maia") == {}
+    assert provenance.implementation_notes("maia") == {}
 
 
 @table(
@@ -154,7 +154,7 @@ def test_two_runs_of_a_process_do_not_see_each_other(
     [
         ("process_docs_parallel=4", 16, ""),
         ("process_docs_parallel=3", 3, ""),  # the user's number
-        ("threads=4", None, "the judge is asked for one reply at a time"),
+        ("threads=4", None, "the judge gets one request at a time"),
     ],
 )
 def test_as_many_threads_as_requests(

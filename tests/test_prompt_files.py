@@ -21,22 +21,37 @@ def own(tmp_path, content):
 
 
 def test_the_users_file_comes_before_the_packaged_one(tmp_path):
-    packaged = prompts.load("maia", "judge", PARTS)
+    packaged = prompts.load_prompt("maia", "judge", PARTS)
     content = (resources.files("lmms_eval_tasks.maia") / "prompts" / "judge.yml").read_bytes()
     assert packaged.hash == hashlib.sha256(content).hexdigest()[:12]
     assert packaged.source == "lmms_eval_tasks/maia/prompts/judge.yml"
     assert set(packaged.text) == {"system", "user"}
-    assert prompts.load("maia", "judge", PARTS, tmp_path) == packaged  # a folder without this file
-    prompt = prompts.load("maia", "judge.yml", PARTS, own(tmp_path, GOOD))
+    assert (
+        prompts.load_prompt("maia", "judge", PARTS, tmp_path) == packaged
+    )  # a folder without this file
+    prompt = prompts.load_prompt("maia", "judge.yml", PARTS, own(tmp_path, GOOD))
     assert prompt.text["system"] == "be fair"
     assert prompt.source == str(tmp_path / "maia" / "judge.yml")
     assert prompt.hash == hashlib.sha256(GOOD.encode()).hexdigest()[:12]
-    assert prompts.load("maia", "judge", PARTS, own(tmp_path, GOOD + "# \n")).hash != prompt.hash
-    more = prompts.load("maia", "judge", {"system": ()}, tmp_path, optional={**PARTS, "more": ()})
+    assert (
+        prompts.load_prompt("maia", "judge", PARTS, own(tmp_path, GOOD + "# \n")).hash
+        != prompt.hash
+    )
+    more = prompts.load_prompt(
+        "maia", "judge", {"system": ()}, tmp_path, optional={**PARTS, "more": ()}
+    )
     assert set(more.text) == {"system", "user"}
     absent = r"maia/prompts/absent\.yml: no such"
-    refused(PromptError, absent, prompts.load, "maia", "absent", PARTS)
-    refused(PromptError, "not exist", prompts.load, "maia", "judge", PARTS, tmp_path / "absent")
+    refused(PromptError, absent, prompts.load_prompt, "maia", "absent", PARTS)
+    refused(
+        PromptError,
+        "no such folder of prompts",
+        prompts.load_prompt,
+        "maia",
+        "judge",
+        PARTS,
+        tmp_path / "absent",
+    )
 
 
 @table(
@@ -57,7 +72,7 @@ def test_the_users_file_comes_before_the_packaged_one(tmp_path):
 )
 def test_faults_name_file_and_place(tmp_path, content, fault):
     with pytest.raises(PromptError, match=fault) as caught:
-        prompts.load("maia", "judge", PARTS, own(tmp_path, content))
+        prompts.load_prompt("maia", "judge", PARTS, own(tmp_path, content))
     assert str(tmp_path / "maia" / "judge.yml") in str(caught.value)
 
 
@@ -71,13 +86,21 @@ def test_fill_reads_no_value_as_a_template():
 @table(
     "folder, name, said",
     [
-        ("maia", "jugde.yml", "maia/jugde.yml: no prompts of maia .*; did you mean judge.yml"),
-        ("maia", "judge.yaml", "maia/judge.yaml: no prompts of maia .*; did you mean judge.yml"),
-        ("miaa", "judge.yml", "/miaa: no prompts of this package .*; did you mean maia"),
-        ("old", "judge.yml", "/old: no prompts of this package .*; known: cvrr_es, haven, judges"),
+        ("maia", "jugde.yml", "maia/jugde.yml: no prompt file of maia .*; did you mean judge.yml"),
+        (
+            "maia",
+            "judge.yaml",
+            "maia/judge.yaml: no prompt file of maia .*; did you mean judge.yml",
+        ),
+        ("miaa", "judge.yml", "/miaa: no prompt file of this package .*; did you mean maia"),
+        (
+            "old",
+            "judge.yml",
+            "/old: no prompt file of this package .*; known: cvrr_es, haven, judges",
+        ),
     ],
 )
 def test_what_would_have_no_effect_is_an_error(tmp_path, folder, name, said):
     (tmp_path / folder).mkdir()
     (tmp_path / folder / name).write_text(GOOD)
-    refused(PromptError, said, prompts.load, "maia", "judge", PARTS, tmp_path)
+    refused(PromptError, said, prompts.load_prompt, "maia", "judge", PARTS, tmp_path)

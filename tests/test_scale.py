@@ -73,7 +73,7 @@ def test_twice_the_items_are_twice_the_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of Python: what compiled code does in one line counts as one."""
-    monkeypatch.setattr(prepare, "load", scale.look)
+    monkeypatch.setattr(prepare, "load_data", scale.look)
     monkeypatch.setattr(stats, "GROUPS", 2)  # left out in turn: up to 50, as many as videos
     monkeypatch.setenv(settings.JUDGE, "none")
     counts: dict[str, list[int]] = {}

@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import script as host_script
+from lmms_eval_tasks.host import arguments
 from lmms_eval_tasks.maia.settings import STILL_CLIP
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES
 from lmms_eval_tasks.runs import prepare
@@ -48,7 +48,7 @@ from tests.conftest import REPOSITORY
 )
 def test_forms(name: str, given: str, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, given)
-    settings.check()
+    settings.check_settings()
     of_video = name == settings.FRAMES
     assert (settings.frames_for("video7") if of_video else settings.value(name)) == read
 
@@ -75,7 +75,7 @@ def test_another_form(
     for given in values:
         monkeypatch.setenv(name, given)
         with pytest.raises(TasksError, match=f"^{re.escape(f'{name}={given!r}: ')}.*{said}"):
-            settings.check()
+            settings.check_settings()
 
 
 @table(
@@ -89,9 +89,9 @@ def test_another_form(
 )
 def test_a_stray_variable(name: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "1")
-    words = f"{name}: there is no such setting" + (f"; did you mean {meant}?" if meant else "")
+    words = f"{name}: no such setting" + (f"; did you mean {meant}?" if meant else "")
     with pytest.raises(TasksError, match=f"^{re.escape(words)}$"):
-        settings.check()
+        settings.check_settings()
 
 
 def test_frames_of_a_video_that_does_not_exist(
@@ -99,12 +99,16 @@ def test_frames_of_a_video_that_does_not_exist(
 ) -> None:
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.JUDGE, "none")
-    known = str(prepare.checked(registry.load("maia"), ["maia_vsv"]).loaded.release.videos[0].video)
+    known = str(
+        prepare.checked(registry.load_benchmark("maia"), ["maia_vsv"])
+        .loaded.release.videos[0]
+        .video
+    )
     monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
-    prepare.check(["maia_vsv"])
+    prepare.check_tasks(["maia_vsv"])
     monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")
-    with pytest.raises(TasksError, match=f"no videos of these tasks: {known}x"):
-        prepare.check(["maia_vsv"])
+    with pytest.raises(TasksError, match=f"in no task of the run: {known}x"):
+        prepare.check_tasks(["maia_vsv"])
 
 
 def test_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -124,8 +128,8 @@ def test_options_stand_above_variables(
     monkeypatch.setenv(settings.MAX_CALLS, "3")
     given = ["--model", "m", "--bartscore", "some/bart", "--max-calls=7", "--help"]
     before = dict(os.environ)
-    with settings.said({}):  # so that what the script sets is undone
-        assert host_script._take_own_options(given) == ["--model", "m", "--help"]
+    with settings.use_options({}):  # so that what the script sets is undone
+        assert arguments.take_own_options(given) == ["--model", "m", "--help"]
         assert settings.value(BARTSCORE) == "some/bart"
         assert settings.judge_limits().max_calls == 7
     assert settings.value(BARTSCORE) is None
@@ -159,9 +163,9 @@ def test_runs_of_a_list_whose_settings_would_be_the_last_ones(
     file, found = tmp_path / "list.yaml", ""
     file.write_text(text)
     try:
-        host_script._check_list(["--config", str(file), "--model", "m"])
+        arguments.check_configurations(["--config", str(file), "--model", "m"])
     except SystemExit as end:
         found = str(end)
     assert bool(found) is said
-    assert not said or (f"{file}: its runs set " in found and "a file for each" in found)
-    host_script._check_list(["--config", str(tmp_path / "none")])
+    assert not said or (f"{file}: its runs set " in found and "one file for each run" in found)
+    arguments.check_configurations(["--config", str(tmp_path / "none")])

@@ -205,7 +205,7 @@ ADDS = "def f(): pass\ndef add(app): app.command("
             "BENCHMARK: SystemExit: 7",
         ),
         ({"tasks.py": "def :"}, "toy", "toy_benchmark.tasks:BENCHMARK: SyntaxError"),
-        ({"settings.py": BROKEN}, "toy", "the settings of toy are not available"),
+        ({"settings.py": BROKEN}, "toy", "the options of toy are not available"),
         ({"__init__.py": "raise SystemExit(7)"}, "toy", "toy are not available (SystemExit(7))"),
         (
             {"commands.py": "1 / 0"},
@@ -216,7 +216,7 @@ ADDS = "def f(): pass\ndef add(app): app.command("
         (
             {"settings.py": f"{DECLARES}'LIMIT', bool, '', 'x')"},
             "toy",
-            "begin with its name",
+            "begin with the benchmark's name",
         ),
         ({"settings.py": f"{DECLARES}'MAX_COST', bool, '', 'x')"}, "toy", "MAX_COST already"),
         ({"settings.py": f"{DECLARES}'Toy x', bool, '', 'x')"}, "toy", "cannot be called 'Toy x'"),
@@ -263,7 +263,7 @@ def test_the_longest_name_has_a_task() -> None:
 WRONG = """
 from collections.abc import Sequence
 from lmms_eval_tasks.benchmark import Metric, Part, Task, select_fields, split
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 from toy_benchmark.tasks import (
     METRICS, KeptToy, ToyDoc, ToyItem, ToyScore, keep, prompt, score
@@ -285,7 +285,7 @@ def says_yes(doc: KeptToy, reply: str) -> ToyScore:
 def says_more(doc: KeptToy, reply: str) -> ToyScore:
     return {"candidate": "", "status": "ok", "right": 1, "wrong": 0}  # Extra key "wrong"
 
-def judged(doc: KeptToy, reply: str) -> Scoring[ToyScore]:
+def judged(doc: KeptToy, reply: str) -> ScoringSteps[ToyScore]:
     yield []
     return {"status": "ok", "right": 1}  # Missing key "candidate"
 

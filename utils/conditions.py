@@ -1,9 +1,9 @@
 """Conditions of a run's numbers: one record, made once a run and read by every writer.
 
-A condition is a line that has to travel with a number: INVALID and why, part of the data, another
-judge than the paper's, left-out videos, frames that arrived, versions. `runs/finish.py` writes the
-record into the results file, section of the benchmark, `conditions`. Screens, tables, exports and
-pages print it; a condition that a writer drops fails tests/test_conditions.py.
+A condition is a line that must accompany a number: INVALID with the reason, part of the data,
+another judge than the paper's, left-out videos, delivered frames, versions. `runs/finish.py` writes
+the record into the benchmark's section of the results file, under `conditions`. Screens, tables,
+exports and pages print it; a writer that drops a condition fails tests/test_conditions.py.
 """
 
 from __future__ import annotations
@@ -21,37 +21,38 @@ class Kind(str, Enum):
     INVALID = "INVALID"
     SAMPLE = "sample"
     PART = "part"
-    UNKNOWN = "unknown"  # no results file of ours says what the numbers rest on
-    OTHER_JUDGE = "other judge"  # than the paper's
+    UNKNOWN = "unknown"  # without a results file of ours the conditions are not known
+    OTHER_JUDGE = "other judge"  # another judge than the paper's
     UNJUDGED = "unjudged"
     LEFT_OUT = "left out"
     DELIVERED = "fewer frames"  # fewer frames than the protocol's reached the model
-    SOUND = "sound"  # sound that was handed over and did not reach the model
-    PIXELS = "pixels"  # other ones than in the run it is compared with
+    SOUND = "sound"  # sound in requests that did not reach the model
+    PIXELS = "pixels"  # other pixels than in the compared run
     CUT = "cut replies"
     REQUESTS = "failed requests"
-    POSITIONS = "positions"  # of the text behind a video, other than the model was trained with
-    OPTION = "option"  # a setting of the user's that is not the protocol's default
-    OTHER_ITEMS = "other items"  # than those of the run it is compared with
+    # Positions of the text after a video that differ from the model's training.
+    POSITIONS = "positions"
+    OPTION = "option"  # a setting of the user's that differs from the protocol's default
+    OTHER_ITEMS = "other items"  # other items than those of the compared run
     NOTE = "note"  # anything else that makes numbers not comparable
-    READING = "reading"  # how replies were read
+    READING = "reading"  # the rules by which replies were read
     FEW = "few videos"
-    # Facts, which limit nothing by themselves.
+    # Facts, which do not limit comparison by themselves.
     DATA = "data"
     JUDGE = "judge"
     CHECKED = "judge check"
     ARRIVED = "arrived"
-    MENDED = "mended"  # a fault of lmms-eval or its libraries that was put right in the run
+    MENDED = "mended"  # a fault of lmms-eval or its libraries that was corrected in the run
     VERSIONS = "versions"
 
 
 FACTS = frozenset({Kind.DATA, Kind.JUDGE, Kind.CHECKED, Kind.ARRIVED, Kind.MENDED, Kind.VERSIONS})
-# Conditions that are replaced where another judge judges.
+# Conditions that another judge replaces.
 OF_JUDGE = frozenset({Kind.JUDGE, Kind.OTHER_JUDGE, Kind.CHECKED, Kind.UNJUDGED})
 
-NO_JUDGE = "none"  # the provider of verdicts that nobody gave (judges/verdict.py)
+NO_JUDGE = "none"  # the provider for runs without a judge (judges/verdict.py)
 SAMPLE_TEXT = "made with the packaged sample: not a benchmark result"
-# What results of earlier versions say of a part; `--limit` and `--offset` stand in their config.
+# The line of earlier versions for a part; their config has `--limit` and `--offset`.
 OLD_PART_TEXT = "of a part of the docs (--limit, --offset): not a benchmark result"
 
 
@@ -60,11 +61,11 @@ class Condition(NamedTuple):
 
     kind: Kind
     text: str  # one line for a reader, complete without its kind
-    tasks: tuple[str, ...] = ()  # the tasks whose numbers it concerns; empty: all of the run's
+    tasks: tuple[str, ...] = ()  # the tasks whose numbers it concerns; empty: all tasks of the run
 
     @property
     def is_limit(self) -> bool:
-        """Return True if it makes numbers not comparable with those of a paper."""
+        """True if the condition makes numbers not comparable with those of a paper."""
         return self.kind not in FACTS
 
     @property
@@ -73,19 +74,19 @@ class Condition(NamedTuple):
         return f"INVALID: {self.text}" if self.kind == Kind.INVALID else self.text
 
     def concerns(self, tasks: Collection[str]) -> bool:
-        """Return True if it is a condition of a number of these tasks."""
+        """Return True if the condition concerns a number of these tasks."""
         return not self.tasks or not set(tasks).isdisjoint(self.tasks)
 
 
 Record = tuple[Condition, ...]
 
 
-def record(found: Iterable[Condition]) -> Record:
-    """Conditions in the order of their kinds; each text once, with the tasks of all of them."""
+def record(conditions: Iterable[Condition]) -> Record:
+    """Return the conditions in the order of their kinds, each text once with all its tasks."""
     order = list(Kind)
     kinds: dict[str, Kind] = {}
     tasks: dict[str, list[tuple[str, ...]]] = {}
-    for one in sorted(found, key=lambda one: order.index(one.kind)):
+    for one in sorted(conditions, key=lambda one: order.index(one.kind)):
         kinds.setdefault(one.text, one.kind)
         tasks.setdefault(one.text, []).append(one.tasks)
     return tuple(
@@ -97,9 +98,9 @@ def record(found: Iterable[Condition]) -> Record:
 
 
 def merged(records: Mapping[str, Iterable[Condition]]) -> Record:
-    """One record of several tasks' records, by task: each condition with those that have it.
+    """Return one record from the records of several tasks: each condition with its tasks.
 
-    A condition of all of them names none, but INVALID, which is a task's.
+    A condition of all tasks names none, except INVALID, which always names its tasks.
     """
     found = record(
         Condition(one.kind, one.text, (task,)) for task, own in records.items() for one in own
@@ -112,46 +113,46 @@ def merged(records: Mapping[str, Iterable[Condition]]) -> Record:
     )
 
 
-def concerning(found: Iterable[Condition], tasks: Collection[str]) -> Record:
-    """The conditions of numbers of these tasks."""
-    return tuple(one for one in found if one.concerns(tasks))
+def concerning(conditions: Iterable[Condition], tasks: Collection[str]) -> Record:
+    """Return the conditions that concern numbers of these tasks."""
+    return tuple(one for one in conditions if one.concerns(tasks))
 
 
-def limits(found: Iterable[Condition]) -> list[str]:
-    """The lines that make numbers not comparable."""
-    return [one.line for one in found if one.is_limit]
+def limits(conditions: Iterable[Condition]) -> list[str]:
+    """Return the lines of the conditions that make numbers not comparable."""
+    return [one.line for one in conditions if one.is_limit]
 
 
-def lines(found: Iterable[Condition]) -> list[str]:
-    """All lines, facts too."""
-    return [one.line for one in found]
+def condition_lines(conditions: Iterable[Condition]) -> list[str]:
+    """Return all lines, with those of facts."""
+    return [one.line for one in conditions]
 
 
-def is_valid(found: Iterable[Condition]) -> bool:
+def is_valid(conditions: Iterable[Condition]) -> bool:
     """Return False if the numbers are INVALID."""
-    return all(one.kind != Kind.INVALID for one in found)
+    return all(one.kind != Kind.INVALID for one in conditions)
 
 
-def as_columns(found: Sequence[Condition]) -> dict[str, object]:
-    """The conditions of one number as columns of a table that other programs read.
+def as_columns(conditions: Sequence[Condition]) -> dict[str, object]:
+    """Return the conditions of one number as columns of a table for other programs.
 
-    `valid` is a bool; `judge` names it; `limit` says which part of the data was run, "" for all;
-    `conditions` is the list of all lines.
+    `valid` is a bool; `judge` is the judge's line; `limit` is the line on the part of the data that
+    was run, "" for all data; `conditions` is the list of all lines.
     """
 
     def first(*kinds: Kind) -> str:
-        return "; ".join(one.text for one in found if one.kind in kinds)
+        return "; ".join(one.text for one in conditions if one.kind in kinds)
 
     return {
-        "valid": is_valid(found),
+        "valid": is_valid(conditions),
         "judge": first(Kind.JUDGE, Kind.OTHER_JUDGE),
         "limit": first(Kind.SAMPLE, Kind.PART),
-        "conditions": lines(found),
+        "conditions": condition_lines(conditions),
     }
 
 
 def from_dicts(stored: Iterable[Mapping[str, Json]]) -> Record:
-    """A record from JSON; a kind that only a later version has is a note."""
+    """Return a record from JSON; a kind that only a later version has becomes a note."""
     known = {kind.value: kind for kind in Kind}
     return record(
         Condition(known.get(one["kind"], Kind.NOTE), one["text"], tuple(one["tasks"]))
@@ -159,15 +160,17 @@ def from_dicts(stored: Iterable[Mapping[str, Json]]) -> Record:
     )
 
 
-def as_dicts(found: Iterable[Condition]) -> list[dict[str, object]]:
-    """A record as JSON."""
-    return [{"kind": one.kind.value, "text": one.text, "tasks": list(one.tasks)} for one in found]
+def as_dicts(conditions: Iterable[Condition]) -> list[dict[str, object]]:
+    """Return a record as JSON."""
+    return [
+        {"kind": one.kind.value, "text": one.text, "tasks": list(one.tasks)} for one in conditions
+    ]
 
 
 def part(config: Mapping[str, Json]) -> str:
-    """The line that says which part of the data was run, by lmms-eval's config; "" for all."""
+    """Return the line on the part of the data that was run, by lmms-eval's config; else ""."""
     given = {name: config.get(name) for name in ("limit", "offset")}
-    # lmms-eval makes a float of 8; a share such as 0.5 is one.
+    # lmms-eval makes a float of 8; 0.5 is a share.
     told = " ".join(f"--{name} {value:g}" for name, value in given.items() if _is_number(value))
     return f"only part of the data was run ({told}): not a benchmark result" if told else ""
 
@@ -177,14 +180,15 @@ def _is_number(value: Json) -> bool:
 
 
 def of_results(results: Mapping[str, Json], benchmark: str, tasks: Collection[str]) -> Record:
-    """The record in a results file; of an earlier version's the one that can be rebuilt.
-
-    It is empty if the file has no section of the benchmark: nothing is known.
+    """Return the record in a results file; for an earlier version, the record that can be rebuilt.
 
     Args:
         results: the content of the file; empty without one.
-        benchmark: whose section.
-        tasks: those of the benchmark that were run.
+        benchmark: the benchmark's name.
+        tasks: the tasks of the benchmark that were run.
+
+    Returns:
+        The record; empty if the file has no section of the benchmark, so that nothing is known.
     """
     ours = results.get("lmms_eval_tasks") or {}
     section = ours.get(benchmark) or {}
@@ -202,7 +206,7 @@ def _rebuilt(
     section: Mapping[str, Json],
     tasks: Collection[str],
 ) -> Iterable[Condition]:
-    """Conditions of results of an earlier version, which had texts and no kinds."""
+    """Yield conditions from results of an earlier version, which had texts without kinds."""
     for task, why in (ours.get("invalid") or {}).items():
         if task in tasks:
             yield Condition(Kind.INVALID, why, (task,))
@@ -219,7 +223,7 @@ def _rebuilt(
 
 
 def of_judge(judge: Mapping[str, Json], tasks: Iterable[str] = ()) -> list[Condition]:
-    """The judge of these tasks, and whether it was checked, by its record in the results."""
+    """Return conditions on the judge of these tasks and its check, by its record in the results."""
     kind, text = Kind.JUDGE, f"judge {judge.get('model') or judge['provider']}, the paper's"
     if warning := judge.get("warning"):
         kind = Kind.UNJUDGED if judge["provider"] == NO_JUDGE else Kind.OTHER_JUDGE
@@ -229,24 +233,24 @@ def of_judge(judge: Mapping[str, Json], tasks: Iterable[str] = ()) -> list[Condi
 
 
 def departed(lines: Iterable[str], tasks: Iterable[str]) -> list[Condition]:
-    """What a judge's endpoint made of what was asked of it: it is another judge than it is named.
+    """Return conditions on a judge whose endpoint departs from requests: it is another judge.
 
     Args:
         lines: such as "the judge X takes and ignores n" (judges.report.departures).
-        tasks: those that it judged.
+        tasks: the tasks that it judged.
     """
     return [Condition(Kind.OTHER_JUDGE, line, tuple(tasks)) for line in lines]
 
 
 def of_section(section: Mapping[str, Json]) -> Iterable[Condition]:
-    """Data and media that arrived, by a benchmark's section of the results."""
+    """Yield conditions on data and delivered media, by a benchmark's section of the results."""
     if digest := (section.get("data") or {}).get("hash"):
         yield Condition(Kind.DATA, f"data {digest}")
     if arrived := section.get("arrived"):
         yield Condition(Kind.ARRIVED, arrived)
 
 
-def versions(given: Mapping[str, object]) -> list[Condition]:
-    """The versions of packages and tasks, by name; those that are not known are left out."""
-    told = ", ".join(f"{name} {one}" for name, one in given.items() if one)
+def versions(by_name: Mapping[str, object]) -> list[Condition]:
+    """Return a condition with the known versions of packages and tasks; empty without any."""
+    told = ", ".join(f"{name} {one}" for name, one in by_name.items() if one)
     return [Condition(Kind.VERSIONS, f"versions: {told}")] if told else []

@@ -1,4 +1,4 @@
-"""Packages that one part needs and a plain install leaves out: the extras of pyproject.toml."""
+"""The extras of pyproject.toml: packages that one part needs and a plain install leaves out."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ EXTRAS = {
 
 
 def missing(extra: str) -> list[str]:
-    """The modules of an extra that are not installed; none for a name that is no extra."""
+    """Return the modules of an extra that are not installed; empty for a name that is no extra."""
     return [name for name in EXTRAS.get(extra, ()) if find_spec(name) is None]
 
 
 def require(extra: str, part: str) -> None:
-    """Stop before work is done whose result could not be made.
+    """Raise an error if an extra is not installed, before any work whose result needs it.
 
     Args:
         extra: a key of EXTRAS.
@@ -32,5 +32,5 @@ def require(extra: str, part: str) -> None:
     """
     if lacking := missing(extra):
         raise TasksError(
-            f"{part} needs {', '.join(lacking)}: pip install 'lmms-eval-tasks[{extra}]'"
+            f"{part} requires {', '.join(lacking)}: pip install 'lmms-eval-tasks[{extra}]'"
         )

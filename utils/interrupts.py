@@ -1,9 +1,9 @@
-"""The end of a run by Ctrl-C (SIGINT) or SIGTERM: at the first signal, within seconds, in words.
+"""The end of a run by Ctrl-C (SIGINT) or SIGTERM: within seconds, with a message.
 
-Python alone joins all threads first, and those that wait for an endpoint take minutes; while the
-main thread is in foreign code (a barrier between processes) it hears no signal at all. So a thread
-of ours hears them: it ends what is under way, says what is kept, and after GRACE seconds the
-process. Nothing is lost by that: replies are on disk when they arrive (docs/robustness.md).
+Python alone joins all threads first, and threads that wait for an endpoint take minutes. While the
+main thread is in foreign code (a barrier between processes) it receives no signal at all. So a
+thread of ours receives them: it ends the work, prints what is kept, and ends the process after
+GRACE seconds. Nothing is lost: replies are on disk as soon as they arrive (docs/robustness.md).
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 GRACE = 2.0  # seconds in which the process may end by itself
-_TOLD = 1.0  # seconds that the main thread waits for what is said
+_TOLD = 1.0  # seconds that the main thread waits for the message
 _DEFAULTS: dict[signal.Signals, Callable[[int, FrameType | None], object] | int] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
 
-# Called at the first signal, in another thread than the main one: ends what is under way, and
-# returns what is kept, in words, or "".
+# Functions to call at the first signal, in another thread than the main one. Each ends some work
+# and returns in words what is kept, or "".
 ACTS: list[Callable[[], str]] = []
 _active: _Ears | None = None
 
 
 class InterruptedRunError(SystemExit):
-    """A signal ends the command: raised in the main thread, whatever it does."""
+    """The exit of a command after a signal; raised in the main thread, whatever it does."""
 
 
 @contextmanager
 def at_interrupt(act: Callable[[], str]) -> Iterator[None]:
-    """Within it `act` is one of ACTS."""
+    """Context manager within which `act` is one of ACTS."""
     ACTS.append(act)
     try:
         yield
@@ -49,15 +49,18 @@ def at_interrupt(act: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def ending(*, exits: bool) -> Iterator[None]:
-    """Within it the first SIGINT or SIGTERM ends the run; inside another one it does nothing.
+    """Context manager within which the first SIGINT or SIGTERM ends the run.
+
+    It does nothing inside another such context, in another thread than the main one, and under
+    handlers of others.
 
     Args:
-        exits: for commands: the exit code is 130 or 143, and a second signal ends the process at
-            once. Else only Ctrl-C is heard, it raises KeyboardInterrupt, and the process stays.
+        exits: True for commands: the exit code is 130 or 143, and a second signal ends the process
+            at once. False: only Ctrl-C counts, it raises KeyboardInterrupt, and the process stays.
     """
     global _active  # noqa: PLW0603 - signals are the process's
     heard = [n for n, usual in _DEFAULTS.items() if signal.getsignal(n) is usual]
-    heard = [n for n in heard if exits or n == signal.SIGINT]  # others' handlers are theirs
+    heard = [n for n in heard if exits or n == signal.SIGINT]  # handlers of others stay
     is_main = threading.current_thread() is threading.main_thread()
     if _active or not is_main or not heard:
         yield
@@ -71,16 +74,16 @@ def ending(*, exits: bool) -> Iterator[None]:
 
 
 class _Ears:
-    """The handlers of some signals, and the thread that is told of each as it comes."""
+    """The handlers of some signals, and the thread that receives them."""
 
-    def __init__(self, heard: list[signal.Signals], exits: bool) -> None:
-        self.heard, self._exits = heard, exits
+    def __init__(self, signals: list[signal.Signals], exits: bool) -> None:
+        self.signals, self._exits = signals, exits
         self._came, self._told = False, threading.Event()
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
-        # The number of each signal is written here when it comes, whatever the main thread does.
+        # Python writes the number of each signal here at once, whatever the main thread does.
         self._before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        for number in heard:
+        for number in signals:
             signal.signal(number, self._handle)
         threading.Thread(target=self._hear, name="signals", daemon=True).start()
 
@@ -97,11 +100,15 @@ class _Ears:
         self._came, until = True, time.monotonic() + GRACE
         kept = []
         for act in list(ACTS):
-            with suppress(Exception):  # it must not keep the process from its end
+            with suppress(Exception):  # an error must not keep the process from its end
                 kept.append(act())
         kept = [one for one in kept if one]
-        goes_on = f": {', '.join(kept)}; the same command goes on from there" if kept else ""
-        say(f"interrupted by {signal.Signals(number).name}{goes_on}")
+        goes_on = (
+            f": {', '.join(kept)}; run the same command again to continue from there"
+            if kept
+            else ""
+        )
+        notify(f"interrupted by {signal.Signals(number).name}{goes_on}")
         self._told.set()
         if self._exits:
             self._reader.settimeout(max(0.0, until - time.monotonic()))
@@ -110,23 +117,23 @@ class _Ears:
             end(128 + number)
 
     def _next(self) -> int | None:
-        """The next signal that is ours; None once this is closed."""
+        """Return the next signal that is ours; None after `close`."""
         while byte := self._reader.recv(1):
-            if byte[0] in self.heard:
+            if byte[0] in self.signals:
                 return byte[0]
         return None
 
     def close(self) -> None:
-        """Leave signals as they were; after one that ends the process they stay ours."""
+        """Restore the default handlers, unless a signal is already ending the process."""
         if self._exits and self._came:
             return
         self.forget()
-        self._writer.close()  # which ends the thread
+        self._writer.close()  # ends the thread
 
     def forget(self) -> None:
-        """The same, but for the thread."""
+        """Restore the default handlers, but leave the thread."""
         signal.set_wakeup_fd(self._before)
-        for number in self.heard:
+        for number in self.signals:
             signal.signal(number, _DEFAULTS[number])
 
 
@@ -142,8 +149,8 @@ _masks = threading.local()
 
 
 def _before_fork() -> None:
-    """Hold signals back: the child has the parent's socket until `_in_child`."""
-    heard = _active.heard if _active is not None else []
+    """Block signals during a fork: until `_in_child` the child shares the parent's socket."""
+    heard = _active.signals if _active is not None else []
     _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, heard)
 
 
@@ -152,7 +159,7 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    """A child's signals are its own: a pool's workers are ended by SIGTERM."""
+    """Restore a child's default handlers: SIGTERM ends a pool's workers."""
     global _active  # noqa: PLW0603
     if _active is not None:
         _active.forget()

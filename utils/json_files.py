@@ -1,8 +1,8 @@
-"""The one way in for files of users, and the one way out for files that commands write.
+"""Reading of files that users supply, and writing of files by commands: the only place for both.
 
-In: only regular files up to a size, so that nothing hangs and no memory fills up; what people save
-in place of a file (a web page, a pointer of Git LFS) is told by its name. Out: checked before the
-work, written as a whole or not at all.
+Reading: only regular files up to a size, so that nothing hangs and no memory fills up. A file that
+people often save by mistake (a web page, a pointer of Git LFS) is recognised and named. Writing:
+checked before the work, and whole or not at all.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from lmms_eval_tasks.errors import DataError, TasksError
 if TYPE_CHECKING:
     from yaml import Node, SafeLoader
 
-# What a text of JSON or YAML holds; whoever reads it looks at its form.
+# The content of JSON or YAML; its reader validates the form.
 Json: TypeAlias = Any
 JsonObject: TypeAlias = dict[str, Any]
 
 LARGEST = 2**30  # bytes of a file that is read as a whole
 LONGEST = 2**28  # bytes of a line
 LONGEST_YAML = 2**18  # characters: reading takes a second for each 40,000
-_MOST_VALUES = 10**6  # that the aliases of a YAML file may stand for
+_MOST_VALUES = 10**6  # values that the aliases of a YAML file may stand for
 
-# --- in -------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 _STRANGE = (
     (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself: run `git lfs pull`"),
@@ -49,29 +49,33 @@ _STRANGE = (
         rb"PK\x03\x04|\x1f\x8b\x08|\x28\xb5\x2f\xfd|BZh[1-9]1AY|\xfd7zXZ",
         "compressed: unpack it first",
     ),
-    (rb"\x00{64}", "zeros where it begins: download or copy it again"),
+    (rb"\x00{64}", "full of zeros at its beginning: download or copy it again"),
 )
 
 
 def strange(head: bytes) -> str:
-    """The kind of a file that is neither data nor a video, by its first bytes; "" if it is fine."""
+    """Return the kind of a file that is neither data nor a video, by its first bytes; else ""."""
     return next((said for form, said in _STRANGE if re.match(form, head)), "")
 
 
 def check_input(file: Path, largest: float = LARGEST) -> bytes:
-    """The first kilobyte of a regular file that can be read and is what it seems to be.
+    """Return the first kilobyte of a regular file that can be read and is no `strange` file.
+
+    Args:
+        file: the file.
+        largest: bytes.
 
     Raises:
-        DataError: it is not there, a folder, a pipe or a device, larger, or something `strange`.
+        DataError: the file is missing, a folder, a pipe or a device, too large, or `strange`.
     """
     try:
-        if file.exists() and not file.is_file():  # reading a pipe would wait for ever
+        if file.exists() and not file.is_file():  # reading a pipe would wait forever
             raise DataError(
                 f"{file}: {'a folder' if file.is_dir() else 'a pipe or a device'}, not a file"
             )
         with file.open("rb") as opened:
             size, head = os.fstat(opened.fileno()).st_size, opened.read(1024)
-    except (OSError, ValueError) as error:  # also a NUL in its name
+    except (OSError, ValueError) as error:  # ValueError: a NUL in its name
         raise DataError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
     if size > largest:
         raise DataError(f"{file}: of {size:,} bytes; files of more than {largest:,} are not read")
@@ -81,10 +85,10 @@ def check_input(file: Path, largest: float = LARGEST) -> bytes:
 
 
 def read_bytes(file: Path) -> bytes:
-    """A file's content.
+    """Return a file's content.
 
     Raises:
-        DataError: as `check_input`.
+        DataError: see `check_input`; or the file cannot be read.
     """
     check_input(file)
     try:
@@ -94,10 +98,10 @@ def read_bytes(file: Path) -> bytes:
 
 
 def text_of(content: bytes) -> str:
-    """Text in UTF-8, without a byte order mark.
+    """Return content as text in UTF-8, without a byte order mark.
 
     Raises:
-        ValueError: it is none, in one line.
+        ValueError: it is no UTF-8; one line.
     """
     try:
         return content.decode("utf-8-sig")
@@ -107,11 +111,11 @@ def text_of(content: bytes) -> str:
         raise ValueError(f"not UTF-8 text {place}: save it as UTF-8") from None
 
 
-def lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file of any size with their numbers, from 1, read one after the other.
+def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file of any size with their numbers, from 1, one after the other.
 
     Raises:
-        DataError: as `check_input`, or a line of more than LONGEST bytes.
+        DataError: see `check_input`; or a line has more than LONGEST bytes.
     """
     check_input(file, float("inf"))
     try:
@@ -120,24 +124,24 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
             while line := opened.readline(LONGEST + 1):
                 number += 1
                 if len(line) > LONGEST:
-                    raise DataError(f"{file}, line {number}: of more than {LONGEST:,} bytes")
+                    raise DataError(f"{file}, line {number}: more than {LONGEST:,} bytes")
                 yield number, line
     except OSError as error:
         raise DataError(f"{file}: {error.strerror}") from None
 
 
 def digest(value: object, digits: int = 12) -> str:
-    """The first hex digits of the SHA-256 of plain types as JSON; other types as their text."""
+    """Return the first hex digits of the SHA-256 of a value as JSON; other types as their text."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:digits]
 
 
 def parsed(text: str | bytes) -> Json:
-    """The value in a text of JSON.
+    """Return the value of a text in JSON.
 
     Raises:
-        ValueError: it is none, with what is wrong in one line: where it ends too early, brackets
-            without an end, a number of thousands of digits, a key twice in one object.
+        ValueError: the text is no JSON, ends too early, nests too deeply, has a number of thousands
+            of digits or a key twice in an object; one line.
     """
     try:
         told = text_of(text) if isinstance(text, bytes) else text
@@ -146,9 +150,9 @@ def parsed(text: str | bytes) -> Json:
         raise ValueError("nested too deeply") from None
     except json.JSONDecodeError as error:
         ends = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
-        cut = "; it ends there, as if it was cut short" if ends and error.doc.strip() else ""
+        cut = "; it ends there, so it may be cut short" if ends and error.doc.strip() else ""
         raise ValueError(f"{error}{cut}") from None
-    except ValueError as error:  # of an int: without the advice to programmers
+    except ValueError as error:  # an int that is too long: without Python's advice
         raise ValueError(str(error).partition(";")[0]) from None
 
 
@@ -156,19 +160,19 @@ def _each_once(pairs: list[tuple[str, Json]]) -> JsonObject:
     made = dict(pairs)
     if len(made) < len(pairs):
         ((twice, _), *_) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        raise ValueError(f"the key {twice!r} occurs twice in one object")
     return made
 
 
 def parsed_yaml(text: str, loader: type[SafeLoader] | None = None) -> Json:
-    """The value in a text of YAML: at most LONGEST_YAML bytes, a million values by aliases.
+    """Return the value of a text in YAML, which has limits of length and of aliases.
 
     Args:
         text: one document.
-        loader: a class derived from yaml.SafeLoader; that one by default.
+        loader: a class derived from yaml.SafeLoader; default yaml.SafeLoader.
 
     Raises:
-        ValueError: it is none, or has a key twice in one mapping, in one line.
+        ValueError: the text is no YAML, too long, or has a key twice in a mapping; one line.
     """
     import yaml
 
@@ -181,58 +185,64 @@ def parsed_yaml(text: str, loader: type[SafeLoader] | None = None) -> Json:
             if node is None:
                 return None
             if _values(node, {}) > _MOST_VALUES:
-                raise ValueError("its aliases stand for too many values")
+                raise ValueError("its aliases expand to too many values")
             return made.construct_document(node)
         finally:
             made.dispose()
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except (ValueError, yaml.YAMLError) as error:  # also the date 2026-13-01
+    except (ValueError, yaml.YAMLError) as error:  # ValueError: such as the date 2026-13-01
         raise ValueError(" ".join(str(error).partition("; use sys.set_int")[0].split())) from None
 
 
 def package_yaml(text: str) -> Json:
-    """The value in a YAML file of this package, read in C where PyYAML has libyaml.
+    """Return the value of a YAML file of this package, read in C if PyYAML has libyaml.
 
-    Files of users are read by `parsed_yaml`, whose limits these need not.
+    `parsed_yaml` reads users' files, with limits that these files do not need.
     """
     import yaml
 
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - safe
 
 
-def _values(node: Node, known: dict[int, float]) -> float:
-    """The number of values that a node of YAML stands for; infinite if it contains itself."""
-    if id(node) not in known:
-        known[id(node)] = float("inf")  # until it is counted
+def _values(node: Node, counts: dict[int, float]) -> float:
+    """Return the number of values that a node of YAML stands for; infinite if it contains itself.
+
+    Raises:
+        ValueError: a mapping has a key twice.
+    """
+    if id(node) not in counts:
+        counts[id(node)] = float("inf")  # infinite until it is counted
         inside = node.value if isinstance(node.value, list) else []
         names = [pair[0] for pair in inside if isinstance(pair, tuple)]
         keys = Counter((one.tag, one.value) for one in names if isinstance(one.value, str))
         if (twice := keys.most_common(1)) and twice[0][1] > 1:
-            raise ValueError(f"the key {twice[0][0][1]!r} stands twice in one mapping")
+            raise ValueError(f"the key {twice[0][0][1]!r} occurs twice in one mapping")
         parts = (one for pair in inside for one in (pair if isinstance(pair, tuple) else (pair,)))
-        known[id(node)] = 1 + sum(_values(one, known) for one in parts)
-    return known[id(node)]
+        counts[id(node)] = 1 + sum(_values(one, counts) for one in parts)
+    return counts[id(node)]
 
 
-# --- out ------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def check_output(output: Path) -> None:
-    """Stop before work is done whose result could not be written.
+    """Raise an error if a file cannot be written, before any work on its content.
 
     Raises:
-        TasksError: `output` is no file in a folder that is there.
+        TasksError: `output` is a folder, or its folder does not exist.
     """
     if output.is_dir() or not output.absolute().parent.is_dir():
-        raise TasksError(f"{output}: not a file in a folder that is there to write to")
+        raise TasksError(
+            f"{output}: cannot be written: its folder does not exist, or it is not a file"
+        )
 
 
 def check_folder(folder: Path, option: str) -> None:
-    """Stop before work is done whose results could not be saved; the folder is made.
+    """Make a folder if needed, and raise an error if it cannot be written, before any work.
 
     Raises:
-        TasksError: nothing can be written there.
+        TasksError: nothing can be written there; the message begins with `option`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -243,16 +253,16 @@ def check_folder(folder: Path, option: str) -> None:
 
 
 def write_json(output: Path, content: object) -> None:
-    """Write a whole file or none: an earlier one stays until the new one is complete.
+    """Write JSON to a file, whole or not at all: an earlier file stays until the end.
 
-    A function in `content` stands for what it returns, which is made when its turn comes.
+    A function in `content` stands for its result; it is called when its part is written.
     """
     made = json.JSONEncoder(indent=2, ensure_ascii=False, default=lambda later: later())
     _write(output, made.iterencode(content))
 
 
 def write_lines(output: Path, entries: Iterable[object]) -> None:
-    """Write one JSON object a line, as `write_json` does.
+    """Write one JSON object a line, whole or not at all.
 
     Raises:
         TasksError: the file cannot be written.
@@ -264,12 +274,13 @@ def write_lines(output: Path, entries: Iterable[object]) -> None:
 
 
 def write_text(output: Path, text: str) -> None:
-    """Write a text, as `write_json` does."""
+    """Write a text to a file, whole or not at all."""
     _write(output, [text])
 
 
 def _write(output: Path, texts: Iterable[str]) -> None:
-    # Of this process: two that write one file must not write into one another's.
+    # With the process's number: two processes that write the same file must not share a partial
+    # one.
     partial = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as file:

@@ -1,4 +1,4 @@
-"""The files of a user's release: finding, reading, counting and placing them."""
+"""The files of a user's release: to find, read, count and place them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from typing import Any
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import json_files
 
-LISTED = 20  # lines of one message
+LISTED = 20  # lines in a message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A user's validated data. Each benchmark adds its records.
+    """A user's validated data; each benchmark adds its records.
 
     Attributes:
-        place: the data file, or the folder of several: what messages name.
+        place: the data file, or the folder of several, for messages.
         data_files: the files that were read, by their places below the benchmark's folder.
         digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
-        problems: what is wrong with each record that cannot be used, by its id.
+        problems: the error of each record that cannot be used, by its id.
     """
 
     place: Path
@@ -41,7 +41,7 @@ class Release:
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """The files that are there but for the videos, as `data_files` has them."""
+        """The files of the release except videos, by their places as in `data_files`."""
         return self.data_files
 
     @property
@@ -57,22 +57,28 @@ class Release:
 
 @dataclass(frozen=True)
 class DataStatus:
-    """The lines of one benchmark in `lmms-eval-tasks data status`."""
+    """The facts about one benchmark that `lmms-eval-tasks data status` prints."""
 
     where: Path
     version: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
-    videos: int = 0  # that can be used
-    bad: Mapping[str, str] = field(default_factory=dict)  # others: "missing..." or "unreadable..."
+    videos: int = 0  # videos that can be used
+    # The other videos: "missing..." or "unreadable...".
+    bad: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    problem: str = ""  # why the data cannot be used, with the place of the first error
+    problem: str = ""  # the reason why the data cannot be used, with the place of the first error
 
 
 def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
-    """The data file in a folder, of the first known name that is there; a file is itself.
+    """Return the data file in a folder, the first of `names` that exists; a file gives itself.
+
+    Args:
+        folder: a folder, or a data file.
+        names: file names.
+        forms: further forms, for the message.
 
     Raises:
-        DataError: there is none; names what was expected, `forms` too.
+        DataError: there is none; names what was expected.
     """
     if not folder.exists():
         raise DataError(f"{folder}: no such file or folder")
@@ -82,11 +88,15 @@ def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
     return found[0] if found else folder
 
 
-# --- reading: a DataError names the file, and the place in it that cannot be read -----------------
+# --- reading (a DataError names the file and the unreadable place) --------------------------------
 
 
 def read_text(file: Path) -> str:
-    """A file's text in UTF-8, without a byte order mark."""
+    """Return a file's text in UTF-8, without a byte order mark.
+
+    Raises:
+        DataError: the file cannot be read, or is no UTF-8.
+    """
     try:
         return json_files.text_of(json_files.read_bytes(file))
     except ValueError as error:
@@ -94,7 +104,11 @@ def read_text(file: Path) -> str:
 
 
 def read_json(file: Path) -> Any:
-    """The content of a JSON file in UTF-8, with or without a byte order mark."""
+    """Return the content of a JSON file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        DataError: the file cannot be read, or is no JSON.
+    """
     text = read_text(file)
     try:
         return json_files.parsed(text)
@@ -103,8 +117,12 @@ def read_json(file: Path) -> Any:
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
-    """The lines of a JSON lines file: number, from 1, and content; blank ones are skipped."""
-    for number, line in json_files.lines(file):
+    """Yield number (from 1) and content of the lines of a JSON Lines file, without blank lines.
+
+    Raises:
+        DataError: the file cannot be read, or a line is no JSON; names the line.
+    """
+    for number, line in json_files.numbered_lines(file):
         if line.strip():
             try:
                 yield number, json_files.parsed(line)
@@ -113,7 +131,11 @@ def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def read_yaml(file: Path, form: str) -> dict[str, Any]:
-    """The mapping in a YAML file in UTF-8; `form` is what was expected, for the message."""
+    """Return the mapping in a YAML file in UTF-8; `form` is the expected content, for messages.
+
+    Raises:
+        DataError: the file cannot be read, is no YAML, or no mapping.
+    """
     text = read_text(file)
     try:
         content = json_files.parsed_yaml(text)
@@ -125,9 +147,12 @@ def read_yaml(file: Path, form: str) -> dict[str, Any]:
 
 
 def read_table(file: Path) -> list[Any]:
-    """The rows of a table: JSON or CSV, one object a line in JSON Lines, or parquet.
+    """Return the rows of a table: JSON or CSV, JSON Lines, or parquet.
 
-    Rows are as the file has them: what CSV holds is text.
+    Values keep the file's types: those of CSV are texts.
+
+    Raises:
+        DataError: the file cannot be read, or is no list of rows; names the place.
     """
     rows: Any
     if file.suffix.lower() == ".jsonl":
@@ -144,7 +169,7 @@ def read_table(file: Path) -> list[Any]:
                 groups = (about.row_group(one) for one in range(about.num_row_groups))
                 if (size := sum(one.total_byte_size for one in groups)) > json_files.LARGEST:
                     most = f"more than {json_files.LARGEST:,} are not read"
-                    raise DataError(f"{file}: of {size:,} bytes when it is unpacked; {most}")
+                    raise DataError(f"{file}: {size:,} bytes when unpacked; {most}")
                 rows = opened.read().to_pylist()
         except (ArrowException, OSError, UnicodeDecodeError) as error:
             why = " ".join(str(error).split())
@@ -157,8 +182,8 @@ def read_table(file: Path) -> list[Any]:
 
 
 def _csv_rows(file: Path) -> Iterator[dict[str, str | None]]:
-    """The rows of a CSV file; what is left off at the end of a row, as Excel does, is None."""
-    # Strict: a quotation mark that is never closed would swallow all rows behind it.
+    """Yield the rows of a CSV file; values missing at the end of a row, as from Excel, are None."""
+    # Strict: without it an open quotation mark would swallow all rows after it.
     rows = csv.DictReader(io.StringIO(read_text(file), newline=""), strict=True)
     try:
         names = rows.fieldnames or []
@@ -166,9 +191,9 @@ def _csv_rows(file: Path) -> Iterator[dict[str, str | None]]:
             if len(names) == 1 and sign in names[0]:
                 raise DataError(f"{file}: {said} between its columns: save it with commas")
         if twice := [name for name, number in Counter(names).items() if name and number > 1]:
-            raise DataError(f"{file}: the column {twice[0]!r} stands twice in its first line")
+            raise DataError(f"{file}: the column {twice[0]!r} occurs twice in its first line")
         for row in rows:
-            if None in row:  # where a comma was not quoted, the values are in the wrong columns
+            if None in row:  # a comma was not quoted, so the values are in the wrong columns
                 raise csv.Error(f"more than the {len(names)} values that its first line names")
             yield row
     except csv.Error as error:
@@ -176,11 +201,11 @@ def _csv_rows(file: Path) -> Iterator[dict[str, str | None]]:
         raise DataError(f"{where}: not readable as CSV: {error}") from None
 
 
-# --- putting in place -----------------------------------------------------------------------------
+# --- copying and linking --------------------------------------------------------------------------
 
 
 def put(source: Path, target: Path, link: bool) -> None:
-    """Copy or link a file to its place, as a whole or not at all; one that is there stays."""
+    """Copy or link a file to its place, whole or not at all; the same file there stays."""
     if target.exists() and target.samefile(source):
         return
     temporary = target.with_name(f".{target.name}.part")
@@ -193,16 +218,23 @@ def put(source: Path, target: Path, link: bool) -> None:
 
 
 def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
-    """Put files (place in `target` -> file) as copies or links; the same content there stays.
+    """Copy or link files to their places in `target`; files with the same content stay.
+
+    Args:
+        target: a folder.
+        files: file by its place in `target`.
+        link: make links instead of copies.
 
     Raises:
-        DataError: another file is in a place; nothing was put then.
+        DataError: another file is in a place; then nothing is copied.
     """
 
-    def is_new(there: Path, file: Path) -> bool:
-        same = there.exists() and (there.samefile(file) or filecmp.cmp(there, file, shallow=False))
-        if there.exists() and not same:
-            raise DataError(f"{there}: is another file than {file}; remove it first")
+    def is_new(target: Path, file: Path) -> bool:
+        same = target.exists() and (
+            target.samefile(file) or filecmp.cmp(target, file, shallow=False)
+        )
+        if target.exists() and not same:
+            raise DataError(f"{target}: another file than {file}; remove it first")
         return not same
 
     for name, file in [one for one in files.items() if is_new(target / one[0], one[1])]:
@@ -211,9 +243,13 @@ def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
 
 
 def put_folder(folder: Path, make: Callable[[Path], None]) -> None:
-    """Make a folder beside its place and rename it there: whole or not at all.
+    """Make a folder under a temporary name and rename it: it appears whole or not at all.
 
-    The caller holds a lock: what killed processes left beside it goes.
+    The caller holds a lock: folders that killed processes left behind are removed.
+
+    Args:
+        folder: the place; a folder there is replaced.
+        make: writes the content into an empty folder.
     """
     for leftover in folder.parent.glob(f".{folder.name}-*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -226,32 +262,32 @@ def put_folder(folder: Path, make: Callable[[Path], None]) -> None:
         new.rename(folder)
 
 
-# --- looking --------------------------------------------------------------------------------------
+# --- status ---------------------------------------------------------------------------------------
 
 
 def state(*files: Path) -> tuple[tuple[int, int] | None, ...]:
-    """Time and size of files, to keep what was read while they stay; None for one not there."""
+    """Return time of change and size of files, to notice changes; None for a missing file."""
     return tuple(
         (file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files
     )
 
 
 def listed(problems: Mapping[str, str]) -> str:
-    """One line each of the first 20, and how many more there are."""
+    """Return a line for each of the first 20 problems, and the number of the others."""
     lines = [f"  {name}: {why}" for name, why in problems.items()]
     more = [f"  and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
     return "\n".join(lines[:LISTED] + more)
 
 
 def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:
-    """One line: how many of everything there are, of how many in the paper."""
+    """Return a line with each count and its number in the paper."""
     parts = (f"{counts[name]:,} of {total:,} {name}" for name, total in paper.items())
     return f"{', '.join(parts)} of the paper's full set"
 
 
 # --- videos ---------------------------------------------------------------------------------------
 
-# Containers of the videos that releases name without an ending.
+# Containers of videos that releases name without an ending.
 VIDEO_ENDINGS = (
     *(".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts", ".ogv"),
     *(".mpeg", ".wmv", ".flv", ".m2ts", ".mts", ".3gp"),
@@ -259,34 +295,34 @@ VIDEO_ENDINGS = (
 
 
 def stem(video: str) -> str:
-    """The name without the ending of a video, if it has one; "talk.part1" has none."""
+    """Return a video's name without its ending, if that is a known one: "talk.part1" has none."""
     path = Path(video)
     return path.stem if path.suffix.lower() in VIDEO_ENDINGS else video
 
 
 def real(path: Path) -> Path:
-    """The file that a link stands for; links in a circle, which stand for none, as they are."""
+    """Return the file that a link stands for; a link in a circle stays."""
     return Path(os.path.realpath(path))  # unlike resolve(), it never raises
 
 
 def video_path(folders: Sequence[Path], name: str) -> Path:
-    """The file of a video in the first of `folders` that has it; where it would be if none has.
+    """Return the file of a video in the first of `folders` that has it, else its expected place.
 
     Args:
-        folders: in order; of a release's layout.
-        name: of the file, with its own ending or, as ids are, without; any known one is taken.
+        folders: folders of a release's layout, in order.
+        name: the file's name with its ending, or an id without; any known ending fits.
     """
     names = [name, *(f"{stem(name)}{ending}" for ending in VIDEO_ENDINGS)]
     expected = folders[0] / (names[1] if stem(name) == name else name)
-    places = (named(folder, one) for folder in folders for one in names)
+    places = (find_named_file(folder, one) for folder in folders for one in names)
     return next(filter(None, places), expected)
 
 
-def named(folder: Path, name: str) -> Path | None:
-    """The regular file of a name in a folder or below it; None without one.
+def find_named_file(folder: Path, name: str) -> Path | None:
+    """Return the regular file of a name in a folder or below it; None without one.
 
-    Its ending may be in another case (`.MP4`), and its letters may be composed in another way:
-    macOS writes the accent of an e apart.
+    The ending's case may differ (`.MP4`), and so may the composition of letters: macOS stores
+    accents as separate characters.
     """
     if (folder / name).is_file():
         return folder / name
@@ -296,7 +332,8 @@ def named(folder: Path, name: str) -> Path | None:
     return next((file for file in _alike(folder, last) if file.is_file()), None)
 
 
-_FRESH = 2 * 10**9  # nanoseconds in which a folder may change without another time of change
+# Nanoseconds after a change in which a further change may leave the same time stamp.
+_FRESH = 2 * 10**9
 
 
 def _alike(folder: Path, name: str) -> list[Path]:
@@ -311,7 +348,7 @@ def _alike(folder: Path, name: str) -> list[Path]:
 
 @lru_cache(maxsize=256)
 def _listing(folder: Path, changed: int) -> dict[str, list[str]]:  # noqa: ARG001 - its state
-    """The names in a folder by their plain forms."""
+    """Return the names in a folder, by their plain forms."""
     found: dict[str, list[str]] = {}
     for name in sorted(file.name for file in folder.iterdir()):
         found.setdefault(_plain(name), []).append(name)

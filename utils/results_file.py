@@ -1,4 +1,4 @@
-"""The host's results file, as far as something here reads it: checked once, when it is read."""
+"""lmms-eval's results file, as far as this package reads it: validated once, when it is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.conditions import Kind
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_json
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 
 class _StoredPrompt(BaseModel):
@@ -46,7 +46,7 @@ class _Section(BaseModel):
     prompts: dict[str, _StoredPrompt | None] = Field(default_factory=dict)
     arrived: str | None = None
     conditions: list[StoredCondition] | None = None
-    warnings: list[str] = Field(default_factory=list)  # of versions without conditions
+    warnings: list[str] = Field(default_factory=list)  # from versions without conditions
     numbers: dict[str, JsonObject] = Field(default_factory=dict)
     details: dict[str, JsonObject] = Field(default_factory=dict)
 
@@ -93,15 +93,17 @@ class _StoredResults(BaseModel):
     lmms_eval_tasks: _StoredSections = _StoredSections.model_validate({})
 
 
-def read(file: Path) -> JsonObject:
-    """Its content as it stands.
+def read_results(file: Path) -> JsonObject:
+    """Return the file's content, unchanged.
 
     Raises:
-        DataError: it cannot be read, or something in it has another form; names the place.
+        DataError: the file cannot be read, or a part of it has another form; names the place.
     """
     content = read_json(file)
     try:
         _StoredResults.model_validate(content)
     except ValidationError as error:
-        raise DataError(f"{file}: not the host's results: {told(error)}") from None
+        raise DataError(
+            f"{file}: not a results file of lmms-eval: {validation_problems(error)}"
+        ) from None
     return dict(content)

@@ -1,4 +1,4 @@
-"""Saved runs (`--log_samples`) read back."""
+"""Saved runs (`--log_samples`), read from their files."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from lmms_eval_tasks.utils import conditions, json_files, results_file
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
-# The metric of every task that carries the whole item: how many items failed in some way.
+# The metric of every task that carries the whole item: the count of failed items.
 CARRIER = "failed"
 
-MEND = "take its line out or run the task again"
-_RESULTS = "_results.json"  # end of its results file's name
+MEND = "delete its line, or run the task again"
+_RESULTS = "_results.json"  # the end of a results file's name
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The samples of a file, read each time they are gone through: runs are larger than memory."""
+    """The samples of a file, read again in each iteration: runs may be larger than memory."""
 
     file: Path
 
     def __iter__(self) -> Iterator[JsonObject]:
-        """One sample after another; a DataError names a line that is not of the host's form."""
-        for number, line in json_files.lines(self.file):
+        """Yield one sample after another.
+
+        Raises:
+            DataError: a line is not of lmms-eval's form; names it.
+        """
+        for number, line in json_files.numbered_lines(self.file):
             try:
                 sample = json_files.parsed(line)
             except ValueError as error:
@@ -43,7 +47,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Chained:
-    """The samples of several files, one after the other."""
+    """The samples of several files, one file after the other."""
 
     parts: Sequence[Iterable[JsonObject]]
 
@@ -53,15 +57,16 @@ class Chained:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """The saved samples of one task in one run of the host."""
+    """The saved samples of one task in one run of lmms-eval."""
 
     task: str
     file: Path
     samples: Iterable[JsonObject]
-    model: str | None  # as `name (arguments)`; None without the run's results file
-    saved: JsonObject  # the metrics of the run's results file, by name without the filter
+    model: str | None  # `name (arguments)`; None without the run's results file
+    saved: JsonObject  # the metrics in the results file, by name without the filter
     saved_groups: dict[str, JsonObject] = field(default_factory=dict)
-    results: JsonObject = field(default_factory=dict)  # the results file; empty without one
+    # The content of the results file; empty without one.
+    results: JsonObject = field(default_factory=dict)
 
     @property
     def results_file(self) -> Path:
@@ -69,22 +74,26 @@ class SavedRun:
         return self.file.with_name(_SAMPLES.sub(rf"\g<run>{_RESULTS}", self.file.name))
 
     def section(self, benchmark: str) -> Mapping[str, Json]:
-        """A benchmark's section in the results file; empty if there is none."""
+        """Return a benchmark's section in the results file; empty if there is none."""
         found: Mapping[str, Json] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
         return found
 
     def conditions(self, benchmark: str, may_fail: float) -> conditions.Record:
-        """The conditions of its task's numbers, those too that its file alone shows.
+        """Return the conditions of the task's numbers, with those that only the sample file shows.
 
         Args:
-            benchmark: whose task it is.
+            benchmark: the task's benchmark.
             may_fail: the share of the samples that may be missing in a valid run (`--max-failed`).
         """
         known = conditions.of_results(self.results, benchmark, [self.task])
         found = [one for one in known if one.concerns([self.task])]
         if not known:
-            why = "the run had no hook of ours" if self.results else "its results file is missing"
-            told = f"{self.file.name}: the conditions of its numbers are not known: {why}"
+            why = (
+                "lmms-eval-tasks was not active in the run"
+                if self.results
+                else "its results file is missing"
+            )
+            told = f"{self.file.name}: the conditions of its numbers are unknown: {why}"
             found.append(Condition(Kind.UNKNOWN, told))
             if line := conditions.part(self.results.get("config") or {}):
                 found.append(Condition(Kind.PART, line))
@@ -96,7 +105,7 @@ class SavedRun:
 
     @functools.cached_property
     def counted(self) -> tuple[int, int]:
-        """The numbers of samples in the file and in the run; equal if the run's is not known."""
+        """The numbers of samples in the file and in the run; 0 and 0 if the run's is not known."""
         told = self.results.get("n-samples", {}).get(self.task, {})
         if not isinstance(told.get("effective"), int):
             return 0, 0
@@ -106,22 +115,22 @@ class SavedRun:
 
     @property
     def cut_off(self) -> str:
-        """A line that samples are missing, as after a kill while they were saved; "" if none is."""
+        """A line if samples are missing, as after a kill during saving; else ""."""
         found, asked = self.counted
         text = f"{self.file.name} has {found:,} of the run's {asked:,} samples: run the task again"
         return text if found < asked else ""
 
     def broken(self, share: float) -> str:
-        """`cut_off`, where more than this share of the samples is missing."""
+        """Return `cut_off` if more than this share of the samples is missing; else ""."""
         found, asked = self.counted
         return self.cut_off if asked - found > share * asked else ""
 
 
-def find(paths: Iterable[Path]) -> list[Path]:
-    """Sample files among `paths`, in the folders and of the results files among them, sorted.
+def find_sample_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the sample files among `paths`, in folders, and of results files, sorted.
 
     Raises:
-        DataError: a path does not exist, or nothing was found.
+        DataError: a path does not exist, or there are no sample files.
     """
     files: list[Path] = []
     given = list(paths)
@@ -136,31 +145,33 @@ def find(paths: Iterable[Path]) -> list[Path]:
             raise DataError(f"{path}: no such file or folder")
     if not files:
         raise DataError(
-            f"{', '.join(map(str, given))}: no *_samples_*.jsonl; run the host with "
-            "--log_samples --output_path DIR"
+            f"{', '.join(map(str, given))}: no *_samples_*.jsonl; run lmms_eval "
+            "with --log_samples --output_path DIR"
         )
     return sorted(set(files))
 
 
-def read(file: Path) -> SavedRun:
-    """Read one sample file and, beside it, the results file of the same run.
+def read_saved_run(file: Path) -> SavedRun:
+    """Read a sample file, and the results file of the same run if it is in the same folder.
 
     Raises:
-        DataError: the name or a line is not of the host's form; the message names the line.
+        DataError: the name or a line is not of lmms-eval's form; names the line.
     """
     match = _SAMPLES.match(file.name)
     if match is None:
         raise DataError(f"{file}: expected a name like DATE_samples_TASK.jsonl")
     samples, task = Lines(file), match["task"]
-    if not sum(1 for _ in samples):  # all of them are looked at before anything is made of one
+    if not sum(1 for _ in samples):  # reads every line, so that errors show before any result
         raise DataError(f"{file}: no samples")
     run = SavedRun(task, file, samples, model=None, saved={})
     if not run.results_file.is_file():
         return run
     try:
-        results = results_file.read(run.results_file)
+        results = results_file.read_results(run.results_file)
     except DataError as error:
-        raise DataError(f"{error}; move it away: the samples are read without it") from None
+        raise DataError(
+            f"{error}; move the file away: the samples can be read without it"
+        ) from None
     config, known = results.get("config", {}), numbers({"results": {}, **results})
     return replace(
         run,
@@ -176,14 +187,17 @@ def read(file: Path) -> SavedRun:
 
 
 def join_parts(runs: Sequence[SavedRun], may_fail: float) -> list[SavedRun]:
-    """The runs; those of one task and model that were asked a part of its docs each, as one.
+    """Return the runs, with the parts of a task and model joined into one.
 
-    The parts (`--offset`, `--limit`) of a job array are one run: it is told to be of a part only if
-    docs are missing. Which docs two of them share is told when their items are read. `may_fail` as
-    in SavedRun.conditions.
+    The parts (`--offset`, `--limit`) of a job array are one run; it counts as a part of the data
+    only if docs are missing. Docs in two parts raise an error later, when the items are read.
+
+    Args:
+        runs: saved runs, in any order.
+        may_fail: see SavedRun.conditions.
 
     Raises:
-        DataError: what their numbers rest on differs; names both files.
+        DataError: data, options, prompts or judges of two parts differ; names both files.
     """
     found: dict[tuple[str, str | None], list[SavedRun]] = {}
     for run in runs:
@@ -204,7 +218,7 @@ def _is_part(run: SavedRun) -> bool:
 
 
 def _rests_on(run: SavedRun) -> JsonObject:
-    """The fields that are the same in all parts of one run."""
+    """Return the fields that are the same in all parts of one run."""
     sections = run.results.get("lmms_eval_tasks", {}).items()
     told = {name: one for name, one in sections if _is_benchmark(one)}
     alike = ("data", "options", "prompts", "judge")
@@ -213,7 +227,7 @@ def _rests_on(run: SavedRun) -> JsonObject:
 
 
 def _is_benchmark(section: object) -> bool:
-    """Return True of a benchmark's section of ours; `warnings` stood there before conditions."""
+    """Return True if a section is a benchmark's; earlier versions have `warnings` in it."""
     return isinstance(section, dict) and not {"conditions", "warnings"}.isdisjoint(section)
 
 
@@ -222,7 +236,7 @@ def _joined(parts: Sequence[SavedRun], may_fail: float) -> SavedRun:
     for other in others:
         if differing := difference(_rests_on(first), _rests_on(other)):
             what = f"differ in {', '.join(differing)}"
-            raise DataError(f"{other.file}: no part of one run with {first.file}: they {what}")
+            raise DataError(f"{other.file}: not from the same run as {first.file}: they {what}")
     samples = Chained([one.samples for one in parts])
     total = first.results.get("n-samples", {}).get(first.task, {}).get("original")
     whole = total == sum(1 for _ in samples)
@@ -231,7 +245,7 @@ def _joined(parts: Sequence[SavedRun], may_fail: float) -> SavedRun:
     for name, section in ours.items():
         if _is_benchmark(section):
             told = (one.conditions(name, may_fail) for one in parts)
-            # What is counted in one part does not hold of all; the numbers are computed again.
+            # Counts of one part do not hold for all; the numbers are computed again.
             gone = {Kind.ARRIVED, *((Kind.PART,) if whole else ())}
             left = [one for one in itertools.chain(*told) if one.kind not in gone]
             kept = {k: v for k, v in section.items() if k not in ("videos", "arrived", "warnings")}
@@ -241,20 +255,20 @@ def _joined(parts: Sequence[SavedRun], may_fail: float) -> SavedRun:
 
 
 def refuse_twice(runs: Sequence[SavedRun]) -> None:
-    """One of two runs of the same task and model would silently take the other's place.
+    """Refuse two runs of the same task and model: one would silently replace the other.
 
     Raises:
-        DataError: naming both files.
+        DataError: there are two; names both files.
     """
     seen: dict[tuple[str, str | None], SavedRun] = {}
     for run in runs:
         other = seen.setdefault((run.task, run.model), run)
         if other is not run:
             second = f"a second {run.task} run of {run.model or 'an unknown model'}"
-            raise DataError(f"{run.file}: {second}, beside {other.file}; name one of them")
+            raise DataError(f"{run.file}: {second}, besides {other.file}; name only one of them")
 
 
-# Fields that several readers of items share, whichever task wrote them, and what each is.
+# Fields that several readers of items share, and their types; the same in every task.
 _FIELDS = {
     **dict.fromkeys(("id", "reply", "status"), "text"),
     **dict.fromkeys(("video", "candidate", "category"), "text"),
@@ -266,7 +280,7 @@ _KINDS = {"text": str, "number": int | float | None, "object": dict | None}
 
 
 def _misshapen(item: Mapping[str, Json]) -> str | None:
-    """The first of its fields that has another form than all tasks give it."""
+    """Return the first field of an item whose type is wrong; None if all are right."""
     for name, kind in _FIELDS.items():
         if (name in item or name in _ALWAYS) and not isinstance(item.get(name), _KINDS[kind]):
             return name
@@ -274,7 +288,7 @@ def _misshapen(item: Mapping[str, Json]) -> str | None:
 
 
 def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
-    """Its samples, each with its file and line."""
+    """Yield the samples of a run, each with its file and line."""
     parts = run.samples.parts if isinstance(run.samples, Chained) else (run.samples,)
     for part in parts:
         file = part.file if isinstance(part, Lines) else run.file
@@ -283,34 +297,41 @@ def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
 
 
 def saved_items(run: SavedRun) -> list[JsonObject]:
-    """A run's whole items in the order of their ids.
+    """Return a run's whole items in the order of their ids.
 
     Raises:
-        DataError: a sample lacks one, or two share an id; names the line.
+        DataError: a sample has no item, or two have the same id; names the line.
     """
     seen: dict[str, JsonObject] = {}
     places: dict[str, str] = {}
     for where, sample in _located(run):
         item = sample.get(CARRIER)
         if not isinstance(item, dict) or "reply" not in item:
-            why = "run it again without --predict_only, or rescore a log of 0.1 with 0.1"
-            raise DataError(f"{where}: no `{CARRIER}` item of this suite: {why}")
+            why = (
+                "run again without --predict_only; a log of version 0.1 can only "
+                "be rescored with version 0.1"
+            )
+            raise DataError(f"{where}: no `{CARRIER}` item of lmms-eval-tasks: {why}")
         if (name := _misshapen(item)) is not None:
             raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {MEND}")
         if item["id"] in seen:
             first = places[item["id"]]
             raise DataError(
-                f"{where}: {item['id']} occurs twice, first in {first}: take one of the lines "
-                "out; of parts (--offset, --limit) that overlap, name one"
+                f"{where}: {item['id']} occurs twice, first in {first}: delete "
+                "one of the lines; if parts of the data (--offset, --limit) "
+                "overlap, name only one of them"
             )
         places[item["id"]] = where
-        if item["status"] != "not_run":  # of an older version: of a task that had nothing to ask
+        if item["status"] != "not_run":  # from an older version: a task without requests
             seen[item["id"]] = item
     return [seen[name] for name in sorted(seen)]
 
 
 def numbers(results: Mapping[str, Json]) -> dict[str, JsonObject]:
-    """Metrics by task and group: the host's; a group's own row counts for it; ours outrank all."""
+    """Return the metrics by task and group.
+
+    A group's own row replaces its results; the numbers in this package's sections replace both.
+    """
     groups, found = results.get("groups", {}), {}
     for name, values in results["results"].items():
         found[name] = _plain_names(groups.get(name) or values)
@@ -321,7 +342,7 @@ def numbers(results: Mapping[str, Json]) -> dict[str, JsonObject]:
 
 
 def _plain_names(values: JsonObject) -> JsonObject:
-    """The host's `metric,filter` keys as metric names, without errors and aliases."""
+    """Return lmms-eval's `metric,filter` keys as metric names, without errors and aliases."""
     return {
         key.partition(",")[0]: value
         for key, value in values.items()
@@ -330,5 +351,5 @@ def _plain_names(values: JsonObject) -> JsonObject:
 
 
 def difference(saved: Mapping[str, Json], again: Mapping[str, Json]) -> list[str]:
-    """Names of metrics whose value differs from the saved one in any digit."""
+    """Return the names of metrics whose values differ from the saved ones in any digit."""
     return sorted(name for name in saved.keys() & again.keys() if saved[name] != again[name])

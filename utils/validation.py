@@ -1,4 +1,4 @@
-"""Errors in a user's file that a pydantic model finds, in the user's words."""
+"""Errors that pydantic finds in a user's file, in plain words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import Json, digest
 from lmms_eval_tasks.utils.released_files import Release
 
-_MAX_TOLD = 3  # problems of one entry, in its line
+_MAX_TOLD = 3  # problems of an entry in one message
 _SHOWN = 60  # characters of a value in a message
-_LONGEST_NAME = 240  # bytes; file systems take 255, an ending included
-# What pydantic says in Python's words, by the type of its error; with the values of its context.
+_LONGEST_NAME = 240  # bytes; file systems allow 255 with the ending
+# Plain words for pydantic's errors, by the error's type; with values of its context.
 _IN_WORDS = {
     "missing": "the field is missing",
     "extra_forbidden": "no such field",
@@ -40,7 +40,11 @@ _IN_WORDS = {
 
 
 def without_folder(name: str) -> str:
-    """A file's name that leads nowhere else, and that a disk can hold; the empty one is let be."""
+    """Return a file's name if it has no folder and fits on a disk; "" passes too.
+
+    Raises:
+        ValueError: it has a folder, a line end or too many bytes.
+    """
     leads = "/" in name or "\\" in name or name in (".", "..")
     if leads or not name.isprintable() or len(name.encode()) > _LONGEST_NAME:
         raise ValueError("expected a name on one line, without a folder")
@@ -48,28 +52,29 @@ def without_folder(name: str) -> str:
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-FileName = Annotated[Text, AfterValidator(without_folder)]  # with or without its ending
+FileName = Annotated[Text, AfterValidator(without_folder)]  # with or without an ending
 M = TypeVar("M", bound=BaseModel)
 
 
 def good_entries(
     file: Path, entries: Sequence[Json], model: type[M]
 ) -> tuple[tuple[M, ...], dict[str, str]]:
-    """The entries of a file that fit, in order, and what is wrong with the others, by id.
+    """Return the valid entries of a file, in order, and the errors of the others, by id.
 
     Args:
         file: for messages.
-        entries: what it holds.
-        model: of an entry; its first field is `id`.
+        entries: the file's content.
+        model: the model of an entry; its first field is `id`.
 
     Raises:
-        DataError: an entry has no usable id or another one's, or not one fits; names the place.
+        DataError: an entry has no usable id or another entry's id, or no entry is valid; names the
+            place.
     """
     good: list[M] = []
     problems: dict[str, str] = {}
     places: dict[str, int] = {}
     if not entries:
-        raise DataError(f"{file}: holds no entries")
+        raise DataError(f"{file}: no entries")
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
             raise DataError(f"{file}, entry {number}: expected an object, found {quoted(entry)}")
@@ -77,35 +82,35 @@ def good_entries(
             good.append(model.model_validate(entry))
         except ValidationError as error:
             if error.errors()[0]["loc"] == ("id",):
-                raise DataError(f"{file}, entry {number}: {told(error)}") from None
-            problems[str(entry["id"]).strip()] = told(error, _MAX_TOLD)
+                raise DataError(f"{file}, entry {number}: {validation_problems(error)}") from None
+            problems[str(entry["id"]).strip()] = validation_problems(error, _MAX_TOLD)
         name = str(entry["id"]).strip()
         if name in places:
             raise DataError(
-                f"{file}, entry {number}: id {quoted(name)} is also that of entry {places[name]}"
+                f"{file}, entry {number}: id {quoted(name)} is also the id of entry {places[name]}"
             )
         places[name] = number
     if not good:
         first, why = next(iter(problems.items()))
-        fits = f"not one of {len(entries)} entries fits the schema"
+        fits = f"none of {len(entries)} entries fits the schema"
         raise DataError(f"{file}: {fits}; {quoted(first)}: {why}")
     return tuple(good), problems
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Release, Generic[M]):
-    """A data file that is a list of rows, each of which fits by itself or does not."""
+    """A data file that is a list of rows, each valid or invalid by itself."""
 
-    rows: tuple[M, ...]  # the good ones, in the file's order
+    rows: tuple[M, ...]  # the valid ones, in the file's order
 
     @property
     def n_records(self) -> int:
-        """The number of good rows."""
+        """The number of valid rows."""
         return len(self.rows)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of good and of bad rows."""
+        """The numbers of valid and invalid rows."""
         return {"rows": len(self.rows), "bad_rows": len(self.problems)}
 
 
@@ -114,11 +119,11 @@ def read_rows(place: Path, names: Sequence[str], model: type[M]) -> Rows[M]:
 
     Args:
         place: a folder, or the data file itself.
-        names: of the data file in a folder; the first one that is there is read.
-        model: of a row; its first field is `id`.
+        names: file names; the first one that exists in a folder is read.
+        model: the model of a row; its first field is `id`.
 
     Raises:
-        DataError: there is no such file, it is no list, or not one row fits; names the place.
+        DataError: there is no such file, it is no list, or no row is valid; names the place.
     """
     file = released_files.find_file(place, names)
     entries = released_files.read_table(file)
@@ -132,14 +137,14 @@ def read_rows(place: Path, names: Sequence[str], model: type[M]) -> Rows[M]:
     )
 
 
-def told(error: ValidationError, most: int = 1) -> str:
-    """The first problems of a validation on one line: each one's place and what is wrong there."""
+def validation_problems(error: ValidationError, most: int = 1) -> str:
+    """Return the first `most` errors of a validation in one line, each with its place."""
     lines = []
     for one in error.errors(include_url=False)[:most]:
-        # A union names the type that it tried last; that is no place in the file.
+        # A union's error names the type that was tried last, which is no place in the file.
         steps = [step for step in one["loc"] if step not in ("int", "str")]
         place = ", ".join(f"entry {s + 1}" if isinstance(s, int) else str(s) for s in steps)
-        what = one["msg"].removeprefix("Value error, ")  # of our validators
+        what = one["msg"].removeprefix("Value error, ")  # prefix of errors of our validators
         if words := _IN_WORDS.get(one["type"]):
             what = words.format_map(one.get("ctx", {}))
         is_short = isinstance(one["input"], str | int | float)
@@ -154,6 +159,6 @@ _SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxstring = 3, _SHOWN, _
 
 
 def quoted(value: object) -> str:
-    """A value for a message, shortened: nine aliases of YAML may stand for a billion words."""
+    """Return a value for a message, shortened: YAML aliases may stand for a billion words."""
     shown = _SHORT.repr(value) if isinstance(value, list | dict) else repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."

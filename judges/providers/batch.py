@@ -1,9 +1,9 @@
-"""Verdicts at half the price: OpenAI's Batch format written, and its results read back.
+"""Verdicts at half the price: requests written in OpenAI's Batch format, and results read back.
 
-Both are the ordinary engine with another provider in front of the endpoint. Writing, every request
-that the cache cannot answer goes into the file (its verdict is `skipped`). Reading, the results
-are the replies, which the engine caches, counts and reads as ever. What depends on an earlier
-reply (a repair, a debate's next round) comes with the next file: write again until it is empty.
+Both directions are the ordinary engine with another provider before the endpoint. Writing: every
+request that the cache cannot answer goes into the file, with the verdict `skipped`. Reading: the
+results are the replies, which the engine caches, counts and reads as usual. Requests that depend on
+an earlier reply (a repair, a debate's next round) are in the next file: repeat until it is empty.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lmms_eval_tasks.utils.released_files import read_lines
 
 
 class Writer:
-    """Puts requests into a batch file, each once; shared by the judges of a run."""
+    """A writer of requests into a batch file, each once; all judges of a run share it."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self._lock = out, threading.Lock()
@@ -34,11 +34,11 @@ class Writer:
 
     @property
     def count(self) -> int:
-        """Requests in the file."""
+        """The number of requests in the file."""
         return len(self._written)
 
     def write(self, custom_id: str, body: JsonObject) -> None:
-        """Append one request unless it is there."""
+        """Append a request unless it is in the file."""
         line = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions"}
         with self._lock:
             if custom_id not in self._written:
@@ -48,13 +48,13 @@ class Writer:
 
 
 class WritingProvider:
-    """Asks nobody: its requests are for later, and the replies the endpoint's own."""
+    """A provider that writes requests for later; replies are stored as the endpoint's."""
 
     def __init__(self, provider: OpenAIProvider, writer: Writer) -> None:
         self._provider, self._writer, self.identity = provider, writer, provider.identity
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
-        """Write a line for each sample; always ends in a ProviderError, `skipped`."""
+        """Write a line for each sample; always raises ProviderError, `skipped`."""
         for sample in samples:
             name = key(self.identity, request, sample)
             self._writer.write(name, self._provider.body(request))
@@ -65,7 +65,7 @@ class Results:
     """A batch's results by custom_id.
 
     Raises:
-        TasksError: a line is none of a batch's results; the message names it.
+        TasksError: a line is no result of a batch; names it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,8 +74,9 @@ class Results:
         for number, value in read_lines(path):
             if not isinstance(value, dict) or {"custom_id", "response"} - value.keys():
                 raise JudgeError(
-                    f"{path}, line {number}: no result of a batch (custom_id, response); name the "
-                    "file of its results, not of its requests"
+                    f"{path}, line {number}: not a result of a batch "
+                    "(custom_id, response); name the file with its results, "
+                    "not with its requests"
                 )
             self._lines[str(value["custom_id"])] = value
 
@@ -83,11 +84,11 @@ class Results:
         return len(self._lines)
 
     def reply(self, name: str, provider: OpenAIProvider) -> JudgeReply:
-        """The reply to one request.
+        """Return the reply to one request.
 
         Raises:
-            ProviderError: `skipped` if it is not there, `api_error` if the batch failed on it,
-                `refused` if a filter turned it down.
+            ProviderError: `skipped` if the results do not have it, `api_error` if the batch failed
+                on it, `refused` if a content filter rejected it.
         """
         line = self._lines.get(name)
         if line is None:
@@ -102,16 +103,21 @@ class Results:
             raise ProviderError(f"the batch failed on this request: {words}", status)
         try:
             return replace(provider.replies(body)[0], batch=True)
-        except ProviderError as error:  # reading the same line again would not help
+        # Without `retry`: reading the same line again would not help.
+        except ProviderError as error:
             raise ProviderError(str(error), error.status) from None
 
 
 class ReadingProvider:
-    """Answers from a batch's results and asks nobody."""
+    """A provider whose replies are a batch's results."""
 
     def __init__(self, provider: OpenAIProvider, results: Results) -> None:
         self._provider, self._results, self.identity = provider, results, provider.identity
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
-        """The result of the first of the samples, or why there is none; the engine asks on."""
+        """Return the result for the first sample; the engine asks for the next ones.
+
+        Raises:
+            ProviderError: see `Results.reply`.
+        """
         return [self._results.reply(key(self.identity, request, samples[0]), self._provider)]

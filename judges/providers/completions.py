@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval_tasks.judges.providers.exchange import Token
 
 MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
-# Codes of providers that turned a request down for what it says; and the words of some, no codes.
+# Codes of providers that rejected a request for its content, and texts of providers without codes.
 _FILTER_CODES = re.compile(
     r"content_?(?:filter|policy|safety|violation)|data_?inspection|sensitive|moderation"
     r"|responsible_?ai|prohibited_content|invalid_prompt",
@@ -22,20 +22,22 @@ _FILTER_WORDS = re.compile(
 
 
 def is_filtered(error: object) -> bool:
-    """Return whether an error is of an endpoint's filter, which refuses requests for their text."""
+    """Return True if an error is from an endpoint's content filter."""
     values = error if isinstance(error, dict) else {"message": error}
     inner = values.get("innererror")  # Azure's
     codes = [values.get("code"), values.get("type"), isinstance(inner, dict) and inner.get("code")]
-    # A longer message may repeat the request.
+    # Cut, since a longer message may repeat the request.
     words = str(values.get("message"))[:MAX_MESSAGE]
     return any(_FILTER_CODES.search(str(one)) for one in codes) or bool(_FILTER_WORDS.search(words))
 
 
 def content_of(content: object) -> tuple[str | None, str]:
-    """The text of a message, None if it has none, and its refusal.
+    """Return a message's text, None without one, and its refusal.
 
-    Of a list of parts the texts, joined; what the model thought is another kind of part, or a text
-    marked so. TypeError, AttributeError: it is neither a text nor parts.
+    The texts of a list of parts are joined; reasoning is another kind of part, or a text marked so.
+
+    Raises:
+        TypeError, AttributeError: `content` is neither a text nor a list of parts.
     """
     if content is None or isinstance(content, str):
         return content, ""
@@ -49,7 +51,7 @@ def content_of(content: object) -> tuple[str | None, str]:
 
 
 def tokens_of(logprobs: object) -> tuple[Token, ...] | None:
-    """A choice's log-probabilities; None where there are none, or not of OpenAI's form."""
+    """Return a choice's log-probabilities; None if there are none, or not in OpenAI's form."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not content:
         return None

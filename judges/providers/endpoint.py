@@ -1,4 +1,4 @@
-"""The traffic of one judge: when it is asked, when again, and what its load means for the user."""
+"""The traffic of one judge: requests, retries, and messages about an endpoint's load."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lmms_eval_tasks.judges.limits import Breaker, Flight, Rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.providers.exchange import BUSY, SLOW, ProviderError
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 T = TypeVar("T")
 
-SHORT = 30.0  # seconds that an endpoint may always ask for
+SHORT = 30.0  # a wait in seconds that is accepted whatever the user's patience
 OTHER_FILES = 256  # descriptors of a process that are not for requests: videos, caches, the model's
 
 
@@ -35,28 +35,33 @@ def call_with_retries(
     cap: float = 30.0,
     uniform: Callable[[float, float], float] = random.uniform,
 ) -> T:
-    """The result of the first attempt that succeeds; only a ProviderError with `retry` is retried.
+    """Return the result of the first successful attempt; only errors with `retry` are retried.
 
     Before retry n it waits uniform(0, min(cap, base * 2**(n-1))) seconds (exponential backoff with
-    full jitter), on top of what the endpoint asked for: threads that were all told the same number
-    of seconds must not come back at once. Nothing below this retries: that would pass the limits
-    by, and wait on after the endpoint was given up.
+    full jitter), in addition to the wait that the endpoint requested: threads with the same
+    requested wait must not come back at once. No lower layer retries: it would bypass the limits,
+    and wait on after the endpoint was given up.
 
-    A busy endpoint is asked again, however often, as long as it replies to anybody within
-    `patience`: a limit by the minute is over after a minute. One that sends no reply in time is
-    asked once more: what it was given up for is often worked on all the same. Such a failure opens
-    the breaker only where nobody got a reply for `patience`: a short stop fails all in flight.
+    A busy endpoint is retried, without limit, as long as it replies to any request within
+    `patience`: a limit by the minute ends after a minute. A request without a reply in time is sent
+    once more: an endpoint often goes on with work that was given up. Such a failure gives the
+    endpoint up only if no request got a reply for `patience`: a short stop fails all requests in
+    flight.
 
     Args:
-        retries: after the first attempt; 0 asks once, whatever happens.
-        breaker: does the waiting, and ends the retries when it opens; a reply or a refusal is a
-            success to it, and a last attempt in `api_error` one failure.
-        on_retry: told before each wait.
-        patience: seconds without a reply to anybody that a busy or a slow endpoint has.
-        quiet: seconds since the last reply to any request; without it the question's own waits.
+        call: one attempt.
+        retries: retries after the first attempt; 0: a single attempt.
+        breaker: waits, and ends the retries once the endpoint is given up. A reply or a refusal
+            counts as a success, a last attempt with `api_error` as a failure.
+        on_retry: called before each wait.
+        patience: seconds that a busy or slow endpoint may be without a reply to any request.
+        quiet: returns the seconds since the last reply to any request; by default only this
+            request's waits count.
+        base, cap: seconds of the backoff.
+        uniform: returns a random number between two numbers.
 
     Raises:
-        ProviderError: the last attempt's; `skipped` if the breaker was open before the first.
+        ProviderError: the last attempt's; `skipped` if the endpoint was given up before the first.
     """
     if breaker.is_open:
         raise ProviderError(breaker.reason, Status.SKIPPED)
@@ -76,7 +81,7 @@ def call_with_retries(
         slow += problem.load == SLOW
         wait = asked + uniform(0.0, min(cap, base * 2 ** min(tried, 20)))
         more = tried < retries and slow < 2
-        alone = min(waited, quiet()) + wait  # without a reply to anybody
+        alone = min(waited, quiet()) + wait  # seconds without a reply to any request
         more |= problem.load == BUSY and retries > 0 and alone <= patience
         if problem.retry and more and not breaker.is_open:
             waited += wait
@@ -91,23 +96,23 @@ def call_with_retries(
         elif problem.status is Status.REFUSED:
             breaker.success()
         raise problem
-    raise AssertionError  # `count` has no end
+    raise AssertionError  # `count` never ends
 
 
 @dataclass
 class Endpoint:
     """The traffic of one judge in this process."""
 
-    label: str  # of the judge
+    label: str  # the judge's label
     flight: Flight
     requests: Rate
     breaker: Breaker
     price: Price | None  # None: unknown
     patience: float  # seconds (call_with_retries)
-    told: dict[str, object] = field(default_factory=dict)  # what was said of it, once
+    announced: dict[str, object] = field(default_factory=dict)  # printed messages, by kind
 
     def ask(self, call: Callable[[], T], retries: int, on_retry: Callable[[], None]) -> T:
-        """The result of a request as soon as there is room for it, as in `call_with_retries`."""
+        """Return the result of a request once there is room for it; see `call_with_retries`."""
         return call_with_retries(
             lambda: self._send(call),
             retries=retries,
@@ -118,7 +123,7 @@ class Endpoint:
         )
 
     def _send(self, call: Callable[[], T]) -> T:
-        """One attempt; what it tells of the load holds for all."""
+        """Make one attempt; its information on the endpoint's load holds for all requests."""
         with self.flight.turn(self.breaker):
             wait = self.requests.reserve()
             if wait and not self.breaker.wait(wait):
@@ -132,50 +137,51 @@ class Endpoint:
                 raise
 
     def _tell(self, error: ProviderError) -> None:
-        """Tell the user what the first error of a kind means, who would see a run stand still."""
+        """Tell the user what the first error of a kind means: the run may seem to stand still."""
         names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
         longer, fewer, patience = (one.option for one in names)
         if error.load == SLOW:
-            told = f"({error}): fewer requests go out at once, each is sent once more; "
-            told += f"{longer} SECONDS gives it longer, {fewer} N sends fewer from the start"
+            told = f"({error}): requests are sent again, fewer at a time; "
+            told += f"to wait longer: {longer} SECONDS; to send fewer: {fewer} N"
             self.say_once(SLOW, f"does not reply in time {told}")
         elif error.load == BUSY:
             wait = f", asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
             self.say_once(
-                BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
+                BUSY, f"is busy{wait} ({error}): fewer requests are sent at a time ({patience})"
             )
 
-    def say_once(self, what: str, line: str) -> None:
-        """Say something of this judge, the first time."""
+    def say_once(self, subject: str, line: str) -> None:
+        """Print a message about this judge, only the first time."""
         mine = object()
-        if self.told.setdefault(what, mine) is mine:  # of several threads one says it
-            say(f"the judge {self.label} {line}")
+        if self.announced.setdefault(subject, mine) is mine:  # one thread of several prints it
+            notify(f"the judge {self.label} {line}")
 
 
-def room(wanted: int, others: int) -> int:
-    """Requests that may be in flight to one endpoint beside `others` with as many: each takes a
-    file descriptor. Fewer than `wanted` are said.
+def room(concurrency: int, others: int) -> int:
+    """Return how many requests may be in flight to one endpoint, if `others` have as many.
+
+    Each request takes a file descriptor. If the result is below `concurrency`, a message says so.
     """
-    taken = OTHER_FILES + wanted * others
-    allowed = _allow_files(taken + wanted)
-    if (free := max(1, allowed - taken)) < wanted:
-        say(
-            f"{free} requests in flight, not {wanted}: a process may open {allowed:,} files here "
-            "(ulimit -n)"
+    taken = OTHER_FILES + concurrency * others
+    allowed = _allow_files(taken + concurrency)
+    if (free := max(1, allowed - taken)) < concurrency:
+        notify(
+            f"{free} requests at a time, not {concurrency}, because a process may open only "
+            f"{allowed:,} files (ulimit -n)"
         )
-    return min(free, wanted)
+    return min(free, concurrency)
 
 
-def _allow_files(wanted: int) -> int:
-    """Return how many files this process may open, its limit raised to `wanted` if it may be."""
+def _allow_files(n_files: int) -> int:
+    """Return how many files this process may open; raise its limit to `n_files` if possible."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit
-        return wanted
+        return n_files
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < n_files:
+        most = n_files if hard == resource.RLIM_INFINITY else min(n_files, hard)
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return n_files if soft == resource.RLIM_INFINITY else soft

@@ -1,7 +1,7 @@
-"""Requests to a language model and its replies, as data and as they are stored.
+"""Requests to a language model and its replies, as data and in storage.
 
-A `Provider` makes one attempt to turn a `Request` into replies and knows nothing of retries,
-budgets or caches: the engine does.
+A `Provider` makes one attempt to get replies for a `Request`. Retries, budgets and caches are the
+engine's.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from typing import NamedTuple, Protocol
 from lmms_eval_tasks.judges.verdict import MAX_REPLY, Sampling, Status
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
-MOST_TOKENS = 1_000_000_000  # of one request: a larger number is no count
+MOST_TOKENS = 1_000_000_000  # of one request; a larger number is an error of the endpoint
 
 
 @dataclass(frozen=True)
 class Request:
-    """One question to a model, as data."""
+    """One request to a model, as data."""
 
     messages: Sequence[Mapping[str, Json]]  # OpenAI's chat form; images as `image_url` data URLs
     sampling: Sampling
     schema_name: str = ""
     schema: Mapping[str, Json] | None = None  # JSON schema of the reply; None: free text
-    top_logprobs: int = 0  # log-probabilities of that many tokens at each place of the reply
-    # What may be sent in place of `schema`. No part of the cache's key: it asks for the same reply.
+    top_logprobs: int = 0  # number of alternatives per token; 0: no log-probabilities
+    # A schema that may be sent instead of `schema`. Not part of the cache's key: the reply is the
+    # same.
     exact_schema: Mapping[str, Json] | None = None
 
 
@@ -44,21 +45,22 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply:
-    """A model's reply for one sample of a request, as the cache keeps it. Nothing is judged here.
+    """A model's reply for one sample of a request, as the cache stores it, before any reading.
 
-    Token counts are the endpoint's own; None where it reports none, or what is no count. Of a text
-    above MAX_REPLY so many characters and one are kept, which is as little a verdict.
+    Token counts are the endpoint's; None if it reports none, or no valid count. A text above
+    MAX_REPLY characters is cut to one more than MAX_REPLY, which is no verdict either.
     """
 
     text: str | None
-    finish: str = "stop"  # one of _ENDINGS, or the endpoint's own word for a failure
-    model: str = ""  # as the endpoint names it
+    finish: str = "stop"  # one of _ENDINGS, or the endpoint's word for a failure
+    model: str = ""  # the endpoint's name for it
     refusal: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    cached_tokens: int = 0  # of the prompt's, read from the endpoint's own cache at a lower price
-    tokens: tuple[Token, ...] | None = None  # log-probabilities, if asked for and given
-    batch: bool = False  # it came from an offline batch, at that price
+    # The prompt's tokens that the endpoint read from its cache, at a lower price.
+    cached_tokens: int = 0
+    tokens: tuple[Token, ...] | None = None  # log-probabilities, if requested and returned
+    batch: bool = False  # True for a reply from an offline batch, at its price
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "finish", ending(self.finish))
@@ -73,7 +75,7 @@ class JudgeReply:
 
     @property
     def failure(self) -> str:
-        """The reason why this is the endpoint's failure and no reply; empty for a reply."""
+        """The reason why this is a failure of the endpoint and no reply; "" for a reply."""
         if self.finish not in _ENDINGS:
             return f"a reply that ends with {self.finish!r}"
         if self.refusal or self.finish in (LENGTH, CONTENT_FILTER):
@@ -84,16 +86,17 @@ class JudgeReply:
 
 
 def token_count(value: object) -> int | None:
-    """A count of tokens as an endpoint may report it; None for anything else."""
+    """Return a valid count of tokens; None for anything else."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
         return value
     return None
 
 
-# How a reply ends: whole, cut off, filtered, or in a tool call that nobody offered. The words of
-# OpenAI, vLLM, SGLang, TGI, llama.cpp, LM Studio, TensorRT-LLM, Mistral, DeepSeek, Anthropic,
-# Gemini, Cohere, Bedrock, watsonx, DashScope and Zhipu, of each its letters alone. All others are
-# failures (abort, error, insufficient_system_resource): a new word must not pass for a whole reply.
+# The endings of a reply: whole, cut off, filtered, or a tool call, though no tool was offered. The
+# words of OpenAI, vLLM, SGLang, TGI, llama.cpp, LM Studio, TensorRT-LLM, Mistral, DeepSeek,
+# Anthropic, Gemini, Cohere, Bedrock, watsonx, DashScope and Zhipu, only their letters. All others
+# are failures (abort, error, insufficient_system_resource): a new word must not pass for a whole
+# reply.
 STOP, LENGTH, CONTENT_FILTER, TOOL_CALLS = "stop", "length", "content_filter", "tool_calls"
 _ENDINGS = {
     STOP: r"none|null|stop(?:ped|sequences?|words?|tokens?|stringfound)?|eo[st](?:token|found)?"
@@ -109,26 +112,27 @@ _ENDINGS = {
 
 @lru_cache(maxsize=256)
 def ending(word: str) -> str:
-    """An endpoint's word for how a reply ended as one of `_ENDINGS`, whatever its case and marks,
-    also as an enum's member ("FinishReason.STOP"); any other word as it is.
+    """Return an endpoint's word for a reply's ending as one of `_ENDINGS`, else the word itself.
+
+    Case and punctuation do not matter; a member of an enum ("FinishReason.STOP") counts too.
     """
     plain = re.sub(r"[^a-z]", "", word.casefold() or STOP)
     plain = re.sub(r"^(?:finish|stop)?reason", "", plain)
     return next((name for name, words in _ENDINGS.items() if re.fullmatch(words, plain)), word)
 
 
-BUSY, SLOW = "busy", "slow"  # what a failure says of an endpoint's load
+BUSY, SLOW = "busy", "slow"  # kinds of load at an endpoint, from its failures
 
 
 class ProviderError(Exception):
-    """There is no reply.
+    """A request without a reply.
 
     Attributes:
-        status: `api_error`; `refused` by a content filter; `skipped` if nobody was asked.
-        retry: whether the same request may succeed later (overload, a dropped connection).
-        retry_after: seconds the endpoint asked to wait, or None.
-        load: BUSY if the endpoint said that it has too much to do, SLOW if no reply came in time;
-            "" for anything else. Fewer requests go out after either.
+        status: `api_error`; `refused` by a content filter; `skipped` if no request was sent.
+        retry: True if the same request may succeed later (overload, a dropped connection).
+        retry_after: seconds that the endpoint asks to wait, or None.
+        load: BUSY if the endpoint reported too much load, SLOW if no reply came in time, else "".
+            After either fewer requests go out.
     """
 
     def __init__(
@@ -145,25 +149,25 @@ class ProviderError(Exception):
 
 
 class Provider(Protocol):
-    """Whoever turns requests into replies; called from many threads."""
+    """A source of replies to requests; called from many threads."""
 
     @property
     def identity(self) -> Mapping[str, Json]:
         """All of the provider that can change a reply (model, endpoint, weights); in cache keys."""
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
-        """One attempt: replies of the first one or more of `samples`, in their order.
+        """Make one attempt; return replies for the first one or more of `samples`, in order.
 
         Raises:
             ProviderError: there is no reply.
         """
 
 
-# --- a request's key, requests and replies as they are stored -------------------------------------
+# --- keys and stored forms of requests and replies ------------------------------------------------
 
-FORMAT = 1  # of keys and of the file; with another one no stored reply is found
+FORMAT = 1  # of keys and of the cache's file; another number makes stored replies invalid
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
-# Surrogates are not escaped here: two escaped ones would read as the character they make up.
+# Surrogates are not escaped here: two escaped ones would read as the character that they form.
 to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 _sorted_json = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), default=dict, sort_keys=True
@@ -171,13 +175,13 @@ _sorted_json = json.JSONEncoder(
 
 
 def key(identity: Mapping[str, Json], request: Request, sample: int) -> str:
-    """SHA-256 (hex) of all that can change a reply: provider, request, index of the sample.
+    """Return the SHA-256 (hex) of all that can change a reply: provider, request, sample index.
 
-    The order of keys counts only within the schema: models write a reply's fields in its order, and
-    a reason before the score is another question than one after it.
+    The order of keys counts only in the schema: models write a reply's fields in its order, and a
+    reason before the score is another request than one after it.
     """
     asked = {**plain(request), "schema": to_json(request.schema)}
-    for name in ("temperature", "top_p"):  # 0, 0.0 and -0.0 are one number
+    for name in ("temperature", "top_p"):  # 0, 0.0 and -0.0 are the same number
         if asked["sampling"][name] is not None:
             asked["sampling"][name] += 0.0
     everything = {"format": FORMAT, "identity": identity, "request": asked, "sample": sample}
@@ -185,8 +189,9 @@ def key(identity: Mapping[str, Json], request: Request, sample: int) -> str:
 
 
 def plain(record: Request | JudgeReply | Sampling) -> JsonObject:
-    """A record's fields as JSON takes them, with data URLs in messages as their digests; without
-    `exact_schema`, which is another way to ask for the same reply.
+    """Return a record's fields as JSON types, with data URLs in messages as their digests.
+
+    `exact_schema` is left out, since it is another way to request the same reply.
     """
     names = (field.name for field in fields(record) if field.name != "exact_schema")
     values = {name: getattr(record, name) for name in names}
@@ -206,7 +211,11 @@ def _without_data(part: Json) -> Json:
 
 
 def reply_of(values: Mapping[str, Json]) -> JudgeReply:
-    """The reply that `plain` was given. Raises TypeError or ValueError for anything else."""
+    """Return the reply of which `plain` returned the fields.
+
+    Raises:
+        KeyError, TypeError, ValueError: the values are of another form.
+    """
     tokens = values["tokens"]
     if tokens is not None:
         tokens = tuple(
@@ -219,16 +228,20 @@ def reply_of(values: Mapping[str, Json]) -> JudgeReply:
     return JudgeReply(**{**values, "tokens": tokens})
 
 
-_LONGEST = 64 * 2**20  # bytes of a row, unpacked: a file that others sent may hold anything
+_LONGEST = 64 * 2**20  # bytes of an unpacked row: a file from others may hold anything
 
 
 def pack(value: Json) -> bytes:
-    """A value of plain types as the cache keeps it."""
+    """Return a value of plain types in the cache's form."""
     return zlib.compress(_bytes(to_json(value)), 1)
 
 
 def unpack(packed: bytes) -> Json:
-    """The value that `pack` was given; ValueError, zlib.error: it is none, or too long."""
+    """Return the value that was passed to `pack`.
+
+    Raises:
+        ValueError, zlib.error: the content is damaged or too long.
+    """
     unpacker = zlib.decompressobj()
     text = unpacker.decompress(packed, _LONGEST)
     if not unpacker.eof:

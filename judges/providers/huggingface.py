@@ -1,9 +1,9 @@
-"""A Hugging Face text or vision model in this process, for a GPU box without an endpoint.
+"""A Hugging Face text or vision model in this process, for a GPU machine without an endpoint.
 
-One sequence is generated at a time: in a batch the padding changes the numbers, so that a verdict
+Sequences are generated one at a time: in a batch, padding changes the numbers, so that a verdict
 would depend on its neighbours. Of the checkpoint's generation_config.json only the end tokens are
-used: how a reply is drawn is the request's business alone, without repetition penalty or top_k.
-What is wrong with a checkpoint is said in transformers' own words.
+used: sampling follows the request alone, without repetition penalty or top_k. Errors of a
+checkpoint are in transformers' words.
 """
 
 from __future__ import annotations
@@ -39,17 +39,20 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
 
-    Front: TypeAlias = PreTrainedTokenizerBase | ProcessorMixin  # of a text model; of one that sees
+    # A text model's, or a vision model's.
+    Front: TypeAlias = PreTrainedTokenizerBase | ProcessorMixin
 
 _AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
-# Of the files of a checkpoint that can change a reply.
+# Endings of a checkpoint's files that can change a reply.
 _SUFFIXES = {".json", ".safetensors", ".bin", ".model", ".jinja", ".txt", ".py"}
-_MARKERS = {"<think>", "</think>"}  # stay in the text: the reader drops what is between them
+_MARKERS = {"<think>", "</think>"}  # stay in the text: the reader removes the text between them
 
 
 class HuggingFaceProvider:
-    """One checkpoint, a folder or a name on the Hub, loaded once at the first `complete`, on one
-    device; thread-safe. Every property raises JudgeError, in one line, where it cannot be used.
+    """A checkpoint, a folder or a name on the Hub, on one device; thread-safe.
+
+    It is loaded at the first `complete`. Every property raises JudgeError, in one line, if the
+    checkpoint cannot be used.
     """
 
     def __init__(self, config: JudgeConfig) -> None:
@@ -58,7 +61,7 @@ class HuggingFaceProvider:
         self._folder = folder.resolve() if folder.is_dir() else None
         self._lock = threading.Lock()
         self._weights: PreTrainedModel | None = None
-        self._failure = ""  # why loading failed
+        self._failure = ""  # the reason why loading failed
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
@@ -68,7 +71,7 @@ class HuggingFaceProvider:
 
         return {
             "provider": "huggingface",
-            # Of a folder the name alone: it may be mounted elsewhere.
+            # Only the folder's name: it may be mounted elsewhere.
             "model": self._folder.name if self._folder else self._config.model,
             "revision": self._revision,
             "dtype": self._config.dtype,
@@ -78,20 +81,21 @@ class HuggingFaceProvider:
         }
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
-        """The reply of the first of `samples`; greedy if the temperature is 0 or None.
+        """Return the reply for the first of `samples`; greedy if the temperature is 0 or None.
 
         Sample i of a request is drawn after seeding with (seed or 0, i): on the same machine it is
-        the same in whichever order it is asked for. A schema is not enforced. Log-probabilities
-        are the model's own, before temperature and top_p.
+        the same in any order of requests. A schema is not enforced. Log-probabilities are the
+        model's, before temperature and top_p.
 
         Raises:
-            ProviderError: the checkpoint, or the request to it, cannot be used. No retry.
+            ProviderError: the checkpoint, or the request to it, cannot be used; without retry.
         """
         with self._lock:
             if self._weights is None and not self._failure:
                 try:
                     self._weights = self._loaded()
-                except JudgeError as error:  # it is not tried again for every verdict
+                # Remembered, so that loading is not tried again for every verdict.
+                except JudgeError as error:
                     self._failure = str(error)
             if self._failure:
                 raise ProviderError(self._failure)
@@ -100,7 +104,8 @@ class HuggingFaceProvider:
                 reply = generate(self._weights, self.front, inputs, request, samples[0])
                 name = f"{self.identity['model']}@{self._revision[:19]}"
                 return [replace(reply, model=name)]
-            except Exception as error:  # a template or a kernel that refuses: counted, not a crash
+            # A template or a kernel that refuses: a failure, not a crash.
+            except Exception as error:
                 raise ProviderError(f"{self._config.model}: {_line(error)}") from error
 
     @property
@@ -112,7 +117,7 @@ class HuggingFaceProvider:
 
     @cached_property
     def _revision(self) -> str:
-        """The commit on the Hub, of which all parts are taken, or a folder's fingerprint."""
+        """The commit on the Hub from which all parts come, or a folder's fingerprint."""
         if self._folder:
             return fingerprint(self._folder)
         from huggingface_hub import hf_hub_download
@@ -120,8 +125,8 @@ class HuggingFaceProvider:
         name, revision = self._config.model, self._config.revision
         try:
             return Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
-        except Exception as error:  # no network, no such name, no access, no good name
-            why = f"no such folder, and not to be had from the Hub: {_line(error)}"
+        except Exception as error:  # no network, no such name, no access, no valid name
+            why = f"no such folder, and not available from the Hugging Face hub: {_line(error)}"
             raise JudgeError(f"the judge {name}: {why}") from error
 
     @cached_property
@@ -135,7 +140,7 @@ class HuggingFaceProvider:
 
     @cached_property
     def front(self) -> Front:
-        """The tokenizer, or the processor of a model that sees; it has a chat template."""
+        """The tokenizer, or a vision model's processor; it has a chat template."""
         front = self._part("AutoProcessor" if self.sees else "AutoTokenizer")
         parts = (front, getattr(front, "tokenizer", None))
         if not any(getattr(part, "chat_template", None) for part in parts):
@@ -144,16 +149,16 @@ class HuggingFaceProvider:
         return front
 
     def _loaded(self) -> PreTrainedModel:
-        """The model, in evaluation mode; of its generation config only the ends stay."""
+        """Return the model for evaluation, with only the end tokens of its generation config."""
         import transformers
 
         tokenizer = getattr(self.front, "tokenizer", self.front)
-        # A map of one device places quantised weights too, which cannot be moved afterwards.
+        # A map with one device also places quantised weights, which cannot be moved afterwards.
         device_map = {"": self._device}
         model = self._part(_AUTO[self.sees], device_map=device_map, dtype=self._config.dtype)
         model.eval()
         saved = model.generation_config.eos_token_id
-        # Some checkpoints name only the end of a document there, not the end of a turn.
+        # Some checkpoints only have the end of a document there, not the end of a turn.
         ends = {*(saved if isinstance(saved, list) else [saved]), tokenizer.eos_token_id} - {None}
         pad = tokenizer.pad_token_id
         model.generation_config = transformers.GenerationConfig(
@@ -172,15 +177,16 @@ class HuggingFaceProvider:
         name = self._folder or self._config.model
         try:
             return getattr(transformers, auto).from_pretrained(name, **options)
-        except Exception as error:  # OSError, ValueError, no memory, a checkpoint's own code
+        # OSError, ValueError, no memory, an error in a checkpoint's code.
+        except Exception as error:
             raise JudgeError(f"the judge {self._config.model}: {auto}: {_line(error)}") from error
 
 
 def fingerprint(folder: Path) -> str:
-    """The identity of a local checkpoint: `sha256:` and 64 digits, of names, sizes and contents.
+    """Return a local checkpoint's identity: `sha256:` and 64 digits, of names, sizes and contents.
 
-    Of files over 64 MiB the first and the last MiB alone, so that it takes seconds at most: weights
-    changed only in between, at the same size, are not noticed.
+    Only the first and the last MiB of files over 64 MiB count, so that it takes seconds: a change
+    between them that keeps the size goes unnoticed.
     """
     digest, end = hashlib.sha256(), 1 << 20
     for file in sorted(folder.iterdir()):
@@ -197,7 +203,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def _line(error: Exception) -> str:
-    """An exception in one line, cut to a readable length."""
+    """Return an exception in one line, cut to a readable length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
@@ -205,10 +211,14 @@ def _line(error: Exception) -> str:
 
 
 def encode(front: Front, request: Request, *, sees: bool) -> dict[str, Tensor]:
-    """The model's inputs for a request, through the checkpoint's own chat template.
+    """Return the model's inputs for a request, by the checkpoint's chat template.
 
-    Special tokens inside a message's text are split by a space: text cannot end a turn or stand for
-    an image. Where the template refuses or drops a system message, its text opens the next one.
+    Special tokens inside a message's text are split by a space: so text cannot end a turn or stand
+    for an image. If the template refuses or drops a system message, its text begins the next
+    message.
+
+    Raises:
+        ValueError: the request has images, and the model takes none (`sees`).
     """
     from jinja2 import TemplateError
     from PIL import Image
@@ -218,21 +228,22 @@ def encode(front: Front, request: Request, *, sees: bool) -> dict[str, Tensor]:
     special = re.compile("|".join(specials) or "(?!)")
     options: dict[str, Any] = {"add_generation_prompt": True}
     if request.sampling.reasoning_effort is not None:
-        options["reasoning_effort"] = request.sampling.reasoning_effort  # for templates that ask
+        # For templates with this option.
+        options["reasoning_effort"] = request.sampling.reasoning_effort
     if not getattr(front, "chat_template", None):
         options["chat_template"] = tokenizer.chat_template
 
-    def part(given: JsonObject) -> dict[str, Any]:
-        if given["type"] == "text":
-            text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", given["text"])
+    def part(content: JsonObject) -> dict[str, Any]:
+        if content["type"] == "text":
+            text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", content["text"])
             return {"type": "text", "text": text}
         if not sees:
             raise ValueError("a text model takes no images")
-        data = given["image_url"]["url"].partition(",")[2]
+        data = content["image_url"]["url"].partition(",")[2]
         return {"type": "image", "image": Image.open(io.BytesIO(b64decode(data))).convert("RGB")}
 
     def shaped(message: Mapping[str, Json], before: str = "") -> dict[str, Any]:
-        """A message as templates take it: parts where there may be images, else a string."""
+        """Return a message for templates: a list of parts if there may be images, else a string."""
         content = message["content"]
         given = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if before:
@@ -262,8 +273,12 @@ def generate(
     request: Request,
     sample: int,
 ) -> JudgeReply:
-    """Draw one sample; the context's end cuts a reply like its token limit does. The random state
-    of the process, from which other threads draw, is what it was afterwards.
+    """Draw one sample; the context's end cuts a reply as its token limit does.
+
+    The process's random state, from which other threads draw, is restored.
+
+    Raises:
+        ValueError: the prompt fills the model's context.
     """
     import torch
 
@@ -272,8 +287,8 @@ def generate(
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     room = wanted if context is None else context - length
     if room < 1:
-        raise ValueError(f"a prompt of {length} tokens, for a context of {context}")
-    # Some tokenizers make token types for models that have none.
+        raise ValueError(f"a prompt of {length} tokens, but a context of only {context}")
+    # Some tokenizers return token types for models without them.
     unknown = {"token_type_ids"} - inspect.signature(model.forward).parameters.keys()
     moved = {
         name: value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
@@ -314,14 +329,15 @@ def generate(
 def _tokens(
     tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], rows: Sequence[Tensor], number: int
 ) -> Iterator[Token]:
-    """Texts of tokens in their context, such that they concatenate to the reply's text, with the
-    `number` most probable ones of each row (vocabulary,) of log-probabilities.
+    """Yield the reply's tokens, whose texts concatenate to its text, with `number` alternatives.
 
-    A character that several tokens make up is the last one's text, the others' is empty.
+    The alternatives are the most probable ones of each row (vocabulary,) of log-probabilities. A
+    character of several tokens is the last one's text; the others' is empty.
     """
     done = 0  # characters of the text so far
     for place, (id_, row) in enumerate(zip(ids, rows, strict=True)):
-        before = ids[max(0, place - 4) : place]  # decide about spaces; a character has four bytes
+        # Decide about spaces; a character has at most four bytes.
+        before = ids[max(0, place - 4) : place]
         known = len(_decode(tokenizer, before).rstrip("\ufffd"))
         values, others = (found.tolist() for found in row.topk(min(number, len(row))))
         texts = {other: _decode(tokenizer, [*before, other])[known:] for other in others}
@@ -338,7 +354,7 @@ def _decode(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
 
 
 def _specials(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
-    """Special tokens by id; words that a checkpoint merely added to its vocabulary are none."""
+    """Return special tokens by id, without words that were merely added to the vocabulary."""
     named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
     added = tokenizer.added_tokens_decoder.items()
     return dict(named) | {id_: token.content for id_, token in added if token.special}

@@ -1,7 +1,7 @@
-"""Parameters that an endpoint takes and ignores: its replies do not show them.
+"""Parameters that an endpoint accepts and ignores, known from its replies.
 
-Some servers take every parameter and use a few. Prose would pass for a reply held to a schema, and
-equal greedy replies for samples.
+Some servers accept every parameter and use a few. Unnoticed, prose would pass for a reply held to a
+schema, and equal greedy replies for samples.
 """
 
 from __future__ import annotations
@@ -14,35 +14,34 @@ from collections.abc import Callable, Collection, Sequence
 from lmms_eval_tasks.judges.providers.exchange import STOP, JudgeReply, Request
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
 
-SLACK = 8  # tokens that an endpoint may count otherwise than we ask
-SURE = 5  # replies, or questions, that have to speak against a parameter
+SLACK = 8  # tokens by which an endpoint's count may differ from ours
+SURE = 5  # replies, or questions, that must lack a parameter's effect
 LONG = 60  # characters of samples that are not equal by chance
-SHORT = 12 * SURE  # questions, where they are shorter: a rating alone is often the same
+SHORT = 12 * SURE  # questions, if samples are shorter: a rating alone is often the same
 ALIKE = 3  # samples of one question that are compared
-MOST = 1024  # questions whose samples are waited for
-SHARE = 0.1  # of the replies that have to speak against it: a single one may be odd
+MOST = 1024  # questions with missing samples that are remembered
+SHARE = 0.1  # share of the replies that must lack the effect: a single one may be an exception
 
 
 class Observed:
-    """Counts, by parameter, replies that show its effect and replies that lack it. Thread-safe.
+    """Counts, by parameter, of replies that show its effect and of those that lack it. Thread-safe.
 
     Args:
-        say: told once of each parameter, in a line that goes on from the judge's name.
-        sure: replies that have to lack an effect before it counts as ignored.
+        say: called once for each ignored parameter, with a line that continues after the judge's
+            name.
+        sure: replies that must lack an effect before the parameter counts as ignored.
     """
 
     def __init__(self, say: Callable[[str], None], sure: int = SURE) -> None:
         self._say, self._sure = say, sure
         self._shown, self._lacked = Counter[str](), Counter[str]()
-        self._samples: dict[int, list[str]] = {}  # of questions whose samples come one by one
+        self._samples: dict[int, list[str]] = {}  # by question, if its samples come one by one
         self._told: set[str] = set()
         self._lock = threading.Lock()
 
     @property
     def ignored(self) -> list[str]:
-        """Names of the parameters that were taken and had no effect, by all replies so far: the
-        order in which they came does not matter.
-        """
+        """The names of the accepted parameters without effect, by all replies so far."""
         with self._lock:
             return sorted(filter(self._is_sure, self._lacked))
 
@@ -54,13 +53,13 @@ class Observed:
         form: str,
         left_out: Collection[str] = (),
     ) -> None:
-        """Look at the replies to one request.
+        """Count the effects in the replies to one request.
 
         Args:
-            request: as it was asked.
-            samples: which of its samples were asked for.
-            replies: those that came, one or more.
-            form: in which a schema was asked for: json_schema, json_object, text.
+            request: the request.
+            samples: the indices of its samples.
+            replies: the replies that came, one or more.
+            form: the requested form of a schema: json_schema, json_object, text.
             left_out: parameters that were not sent.
         """
         whole = [one for one in replies if one.finish == STOP and one.text and not one.refusal]
@@ -82,51 +81,52 @@ class Observed:
                 self._compare(request, samples, replies)
             self._tell(form)
 
-    def _note(self, name: str, shown: bool, weight: int = 1) -> None:
-        (self._shown if shown else self._lacked)[name] += weight
+    def _note(self, name: str, visible: bool, weight: int = 1) -> None:
+        (self._shown if visible else self._lacked)[name] += weight
 
     def _compare(
         self, request: Request, samples: Sequence[int], replies: Sequence[JudgeReply]
     ) -> None:
-        """Note whether the samples of a question differ, once all of them are there."""
+        """Count whether the samples of a question differ, once all have come."""
         question = hash(repr(request.messages))
         texts = self._samples.setdefault(question, [])
         texts += [one.text or "" for one in replies]
         if len(replies) < len(samples):
             return
         del self._samples[question]
-        if len(self._samples) > MOST:  # of questions that were given up
+        if len(self._samples) > MOST:  # samples of questions that were given up
             self._samples.clear()
         if len(texts) >= ALIKE:
             is_long = self._sure < SURE or len(texts[0]) >= LONG
             self._note("temperature", len(set(texts)) > 1, SHORT // SURE if is_long else 1)
 
     def _tell(self, form: str) -> None:
-        """Say which parameters are ignored, as soon as that is sure."""
+        """Report the ignored parameters, as soon as that is certain."""
         words = {
-            "response_format": f"replies are not held to the {form}",
-            "logprobs": "no log-probabilities come",
-            "n": "one choice comes for several",
-            "max_tokens": "longer replies come",
-            "temperature": "the samples of a question are equal: a mean of them is one reply",
+            "response_format": f"replies are not restricted to the {form}",
+            "logprobs": "replies have no log-probabilities",
+            "n": "one choice is returned instead of several",
+            "max_tokens": "longer replies are returned",
+            "temperature": "all samples of a question are equal, so their mean is one reply",
         }
         for name, why in words.items():
             if name not in self._told and self._is_sure(name):
                 self._told.add(name)
-                self._say(f"takes {name} and ignores it: {why}")
+                self._say(f"accepts {name} but ignores it: {why}")
 
     def _is_sure(self, name: str) -> bool:
-        """Return whether enough replies speak against a parameter."""
+        """Return True if enough replies lack a parameter's effect."""
         sure = self._sure * (SHORT // SURE if name == "temperature" else 1)
         lacked, shown = self._lacked[name], self._shown[name]
-        # One sample that differs shows a temperature, a log-probability or a second choice.
+        # A single effect proves a temperature, log-probabilities or a second choice.
         possible = shown == 0 or name in ("response_format", "max_tokens")
         return possible and lacked >= max(sure, SHARE * (lacked + shown))
 
 
 def _is_held(text: str, form: str, required: Collection[str]) -> bool:
-    """Return whether a text is JSON alone, of a schema with its keys, as a grammar would make it;
-    what was thought before it does not count.
+    """Return True if a text is JSON alone, with a schema's keys, as a grammar would make it.
+
+    Reasoning before it does not count.
     """
     try:
         value = json.loads(strip_reasoning(text)[0].strip())

@@ -1,7 +1,7 @@
 """Any OpenAI-compatible endpoint.
 
-One transport for each judge: its sockets are shared by the threads of a process. What an endpoint
-does not take (a reply format, a parameter) is learnt from its answers 400 and 422, once.
+One transport for each judge: the threads of a process share its sockets. Features that an endpoint
+does not accept (a reply format, a parameter) are learnt once, from its answers 400 and 422.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ from lmms_eval_tasks.judges.providers.transport import (
     TransportError,
 )
 from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import JsonObject
 
-# Of an account with several, who pays, by the variables of OpenAI's own client.
+# The payer, for accounts with several; the variables are those of OpenAI's client.
 _BILLED_TO = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-# Their prompt cache begins with the schema, so that one schema serves all requests there.
+# Their prompt cache begins with the schema, so all requests there share one schema.
 _OPENAI_HOSTS = (".openai.com", *AZURE_HOSTS)
-FORMS = ("json_schema", "json_object", "text")  # ways to ask for a schema, strictest first
-# Optional parameters: a judge without them is still a judge. `max_tokens` is first tried under its
-# newer name.
+FORMS = ("json_schema", "json_object", "text")  # ways to request a schema, strictest first
+# Optional parameters: a judge without them still works. `max_tokens` is first tried under its newer
+# name.
 _SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "reasoning_effort")
 _ADAPTABLE = (*_SAMPLING, "n", "top_logprobs", "logprobs")
-# The same request may work later, as with everything from 500 on. 424 is TGI's failed generation.
+# The same request may work later, as after 500 and above. 424 is TGI's failed generation.
 _BUSY = {408, 409, 424, 425, 429}
-_FULL = {429, 529}  # too much to do: a wait heals it
-_SLOW = {408, 504}  # no reply in the time of somebody on the way
-_SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that waiting does not heal
-_TOO_LARGE = re.compile(r"request too large", re.I)  # a 429 for one request above the limit
-# A prompt that is too long is refused with 400 too, in words that name max_tokens.
+_FULL = {429, 529}  # too much load: waiting helps
+_SLOW = {408, 504}  # no reply within the time of a server in between
+_SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that waiting does not cure
+_TOO_LARGE = re.compile(r"request too large", re.I)  # a 429 for a single request above the limit
+# A prompt that is too long gets a 400 too, with a text that names max_tokens.
 _TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
-# What a server says that could not make a grammar of a schema, also with 500 (llama.cpp, Ollama).
+# Texts of servers that could not build a grammar from a schema, also with 500 (llama.cpp, Ollama).
 _SCHEMA_WORDS = re.compile(r"response_format|schema|grammar|guided_|structured.?output", re.I)
-_VERSION = re.compile(r"/(?:v[0-9]+\w*|openai)(?:/|$)")  # in the path of an endpoint
+_VERSION = re.compile(r"/(?:v[0-9]+\w*|openai)(?:/|$)")  # a version in the path of an endpoint
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
-# A question that shows what an endpoint does with its parameters (`departures`): free to answer in
+# A question that shows how an endpoint uses its parameters (`departures`): open to an answer in
 # prose, and different each time.
 _SHOWING = "Invent one sentence of about twenty words on whatever comes to your mind."
 _SHOWN = {
@@ -83,68 +83,68 @@ _SHOWN_TOKENS, _SHOWN_LOGPROBS = 128, 2
 class _Way(NamedTuple):
     """A way to put a request to the endpoint."""
 
-    form: int  # of FORMS
-    exact: bool  # with its exact schema
-    renamed: Mapping[str, str | None]  # parameters under other names; None: left out
+    form: int  # index in FORMS
+    exact: bool  # True: with the exact schema
+    renamed: Mapping[str, str | None]  # parameters under other names; None: not sent
 
 
 class OpenAIProvider:
-    """One chat model at one endpoint; thread-safe."""
+    """A chat model at an endpoint; thread-safe."""
 
     def __init__(self, config: JudgeConfig) -> None:
         self.config = config
         self._lock = threading.Lock()
         self._form_known = config.reply_format != "auto"
-        # Where in FORMS this endpoint was found to stand; it only ever moves down.
+        # The index in FORMS that this endpoint accepts; it only increases.
         self._form = FORMS.index(config.reply_format) if self._form_known else 0
-        # The parameters under other names, or None for those that this endpoint does not take.
+        # The parameters' other names, or None for those that this endpoint does not accept.
         self._renamed: dict[str, str | None] = {}
         host = urlsplit(config.base_url or DEFAULT_BASE_URL).hostname or ""
         self._knows_exact = not host.endswith(_OPENAI_HOSTS)
-        self._exact: dict[str, bool] = {}  # names of schemas: whether their exact form is taken
-        self.observed = Observed(lambda line: say(f"the judge {config.label} {line}"))
+        self._exact: dict[str, bool] = {}  # by name of a schema, True if its exact form is accepted
+        self.observed = Observed(lambda line: notify(f"the judge {config.label} {line}"))
         if is_reasoning(config.model):
             self._renamed["max_tokens"] = "max_completion_tokens"
         key = config.key.get_secret_value() if config.key else ""
-        # What is shorter (vLLM users set EMPTY) is a common word.
+        # A shorter value (vLLM users set EMPTY) may be a common word.
         self._key = key if len(key) >= 8 else None
 
     @property
     def identity(self) -> JsonObject:
-        """Endpoint and model as asked for."""
+        """The endpoint and the model, as requested."""
         return {
             "provider": "openai",
             "base_url": self.config.base_url or DEFAULT_BASE_URL,
-            "api_version": None,  # of earlier versions, in the keys of saved replies
+            "api_version": None,  # from earlier versions, in the keys of saved replies
             "model": self.config.model,
             "reply_format": self.config.reply_format,
         }
 
     @property
     def form(self) -> str:
-        """The form in which a schema is asked for here, as far as is known (FORMS)."""
+        """The form in which a schema is requested here, as far as known (FORMS)."""
         return FORMS[self._form]
 
     @property
     def left_out(self) -> list[str]:
-        """Parameters that the endpoint did not take and that were therefore not sent."""
+        """The parameters that the endpoint did not accept, and that are not sent."""
         return sorted(name for name, new in self._renamed.items() if new is None)
 
     @property
     def ignored(self) -> list[str]:
-        """Parameters that the endpoint took and that had no effect."""
+        """The parameters that the endpoint accepted and that had no effect."""
         return self.observed.ignored
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
-        """One chat completion with a choice for each sample, in the strictest form taken here.
+        """Return the choices of a chat completion, requested in the strictest form that works here.
 
-        An endpoint that gives fewer choices than asked for is asked again by the caller.
+        It may have fewer choices than samples; then the caller asks again.
 
         Raises:
             ProviderError: transport, HTTP status, or a reply that is no chat completion.
         """
         way = self._way(request)
-        with self._lock:  # or each thread would make one
+        with self._lock:  # else each thread would build a transport
             transport = self._transport
         while True:
             body = self._body(request, len(samples), way)
@@ -158,24 +158,27 @@ class OpenAIProvider:
                 if change is None:
                     raise self._error(error) from None
                 way = change
-            except Exception as error:  # whatever the transport raises is a status, not a crash
+            except Exception as error:  # any error of the transport becomes a status, not a crash
                 raise self._error(error) from None
             else:
-                # A failing 400 teaches nothing: its cause may be the prompt.
+                # Learn from a success only: the cause of a 400 may be the prompt.
                 left_out, self._renamed = self.left_out, {**self._renamed, **way.renamed}
                 if request.schema is not None:
                     self._form, self._form_known = max(self._form, way.form), True
                 if request.exact_schema is not None:
                     self._exact[request.schema_name] = way.exact
                 for name in sorted({*self.left_out} - {*left_out}):
-                    say(f"the judge {self.config.label} does not take {name}: sent without it")
+                    notify(
+                        f"the judge {self.config.label} rejects {name}: requests "
+                        "are sent without it"
+                    )
                 self.observed.saw(request, samples, replies, FORMS[way.form], self.left_out)
                 return replies[: len(samples)]
 
     def departures(self) -> list[str]:
-        """Ask one question that shows which parameters the endpoint ignores; a line for each.
+        """Ask a question that shows which parameters the endpoint ignores; return a line for each.
 
-        Its samples come in one reply, or one by one where it gives one choice only.
+        Its samples come in one reply, or one by one if the endpoint returns a single choice.
         """
         found: list[str] = []
         watching = Observed(found.append, sure=1)
@@ -192,19 +195,22 @@ class OpenAIProvider:
             while left:
                 left = left[len(self.complete(request, left)) :]
         except ProviderError as error:
-            found.append(f"does not answer the question that shows what it ignores: {error}")
+            found.append(
+                f"does not answer the test question that shows which parameters it ignores: {error}"
+            )
         finally:
             self.observed = before
-        return [*found, *(f"does not take {name}" for name in self.left_out)]
+        return [*found, *(f"rejects {name}" for name in self.left_out)]
 
     def body(self, request: Request) -> JsonObject:
-        """The JSON of a request for one sample, as far as this endpoint is known; for batches,
-        whose results come too late to learn that an exact schema is refused.
+        """Return the JSON of a batch's request for one sample, as far as this endpoint is known.
+
+        Without exact schemas: a batch's results come too late to learn that one was refused.
         """
         return self._body(request, 1, self._way(request)._replace(exact=False))
 
     def _way(self, request: Request) -> _Way:
-        """The way to put a request to this endpoint, as far as it is known."""
+        """Return the way to put a request to this endpoint, as far as it is known."""
         exact = request.exact_schema is not None and FORMS[self._form] == "json_schema"
         exact &= self._knows_exact and self._exact.get(request.schema_name, True)
         return _Way(self._form, exact, dict(self._renamed))
@@ -230,14 +236,15 @@ class OpenAIProvider:
         return body
 
     def _adapted(self, error: StatusError, body: JsonObject, way: _Way) -> _Way | None:
-        """Another way to send the same request after a 400 or 422, or None; and after a 424 or
-        500 that speaks of the exact schema.
+        """Return another way to send the request after an error, or None.
+
+        After a 400 or 422; also after a 424 or 500 about the exact schema.
         """
         words, status, named = str(error.body), error.status, str(error.param or "")
         about_schema = _SCHEMA_WORDS.search(words) is not None
-        # A provider's content filter turns requests down with 400, too (Azure).
+        # A provider's content filter rejects requests with 400 too (Azure).
         filtered = is_filtered(error.body)
-        # Where no parameter is named, none is looked for: some repeat the whole request.
+        # If the error names no parameter, its text is not searched: some repeat the whole request.
         blamed = about_schema and named.partition(".")[0] in ("", "response_format")
         refused = status in (400, 422, 424) or status >= 500
         if way.exact and blamed and refused and not filtered:
@@ -254,23 +261,23 @@ class OpenAIProvider:
         if way.exact:
             known = body["response_format"]["json_schema"]["name"] in self._exact
             return None if known else way._replace(exact=False)
-        # No parameter is named: perhaps the reply's form, unless it has worked here before. Another
-        # request may have learned meanwhile that a later one does.
+        # No parameter is named: the reply's form may be the cause, unless it has worked here
+        # before. Another request may have learnt meanwhile that a later form works.
         about_form = not self._form_known or named.startswith("response_format")
         if "response_format" in body and (about_form or way.form < self._form):
             return way._replace(form=max(way.form + 1, self._form))
         return None
 
     def replies(self, data: object) -> list[JudgeReply]:
-        """The choices of a chat completion (JSON, or its text) but those that the endpoint failed
-        at, without the key in any of their texts.
+        """Return the choices of a chat completion (JSON, or its text) that are no failures.
 
-        Token counts are for the whole response: the prompt's go to the first reply, the
-        completion's are spread evenly, so that sums over replies are what was billed.
+        The key is removed from all texts. Token counts are for the whole response: the prompt's go
+        to the first reply, the completion's are spread evenly, so that sums over replies equal the
+        bill.
 
         Raises:
-            ProviderError: it is no chat completion, or each choice is a failure; worth another
-                attempt (routers answer 200 with an error inside).
+            ProviderError: it is no chat completion, or each choice is a failure; with `retry`
+                (routers answer 200 with an error inside).
         """
         if isinstance(data, str):
             with suppress(ValueError):
@@ -280,7 +287,7 @@ class OpenAIProvider:
         whole, failed, model = [], [], str(values.get("model") or "")[:MAX_MESSAGE]
         choices = values.get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            try:  # one that is no choice must not lose the others, which are paid for
+            try:  # an invalid choice must not lose the others, which are paid for
                 message = choice.get("message") or {}
                 text, refusal = content_of(message.get("content"))
                 finish = choice.get("finish_reason") or choice.get("native_finish_reason") or STOP
@@ -294,7 +301,8 @@ class OpenAIProvider:
         if not whole:
             why = next(iter(failed), None) or values.get("error")
             code = why.get("code") if isinstance(why, dict) else None
-            if isinstance(code, int) and 400 <= code < 600:  # what a router was told itself
+            # The status of a server behind a router.
+            if isinstance(code, int) and 400 <= code < 600:
                 raise self._error(StatusError(code, {}, why))
             sent = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
             said = f"the endpoint failed: {why}" if why else f"no chat completion: {sent}"
@@ -307,7 +315,7 @@ class OpenAIProvider:
         prompt, completion = (
             token_count(usage.get(f"{of}_tokens")) for of in ("prompt", "completion")
         )
-        if (prompt, completion) == (0, 0):  # nobody reads and writes nothing
+        if (prompt, completion) == (0, 0):  # no request has zero tokens
             prompt = completion = None
         cached = token_count(details.get("cached_tokens")) if isinstance(details, dict) else None
         each, more = divmod(completion or 0, len(whole))
@@ -322,15 +330,15 @@ class OpenAIProvider:
         ]
 
     def _error(self, error: Exception) -> ProviderError:
-        """Return an exception of the transport as the run's own."""
+        """Return an exception of the transport as a ProviderError."""
         if isinstance(error, StatusError):
             told, status = self.clean(f"HTTP {error.status}: {error}")[:MAX_MESSAGE], error.status
             if status in (404, 405) and (url := self.config.base_url) and not _VERSION.search(url):
-                told += f"; if it is a server like OpenAI's, name {url}/v1"
+                told += f"; for an OpenAI-compatible server, use {url}/v1"
             if is_filtered(error.body):
                 return ProviderError(told, status=Status.REFUSED)
             after = asked_wait(error.headers, f"{error} {error.body}", time.time())
-            # A 503 that names a time is an overload; without one its server may be down.
+            # A 503 with a time to wait is an overload; without one the server may be down.
             full = status in _FULL or (status == 503 and after is not None)
             load = SLOW if status in _SLOW else BUSY if full else ""
             spent = error.code in _SPENT or _TOO_LARGE.search(str(error))
@@ -342,11 +350,11 @@ class OpenAIProvider:
         return ProviderError(told, retry=getattr(error, "heals", False), load=load)
 
     def clean(self, text: str) -> str:
-        """An endpoint's own words on one line, without anything that looks like a key."""
+        """Return an endpoint's text on one line, without anything that looks like a key."""
         return _KEY_LIKE.sub("[key]", str(self._redacted(" ".join(text.split()))))
 
     def _redacted(self, data: object) -> object:
-        """A response's body without the key in any text: some endpoints repeat it in errors."""
+        """Return a response's body without the key, which some endpoints repeat in errors."""
         if isinstance(data, dict):
             return {name: self._redacted(value) for name, value in data.items()}
         if isinstance(data, list):
@@ -355,7 +363,7 @@ class OpenAIProvider:
 
     @cached_property
     def _transport(self) -> Transport:
-        """The connections, made for the first request."""
+        """The connections, made at the first request."""
         url, key = self.config.base_url or DEFAULT_BASE_URL, self.config.key
         host = urlsplit(url).hostname or ""
         headers = {"Authorization": f"Bearer {key.get_secret_value() if key else 'unused'}"}
@@ -369,6 +377,6 @@ class OpenAIProvider:
         )
 
     def close(self) -> None:
-        """End the requests that are under way; there can be no others."""
+        """End the requests in flight; no further ones can be sent."""
         with self._lock:
             self._transport.close()

@@ -1,4 +1,4 @@
-"""One question to an endpoint before a run: does it judge, and what does it ignore?"""
+"""A test of an endpoint before a run: does it judge, which parameters does it ignore?"""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import Criterion, JudgeConfig, Verdict
 
-PROBE_SECONDS = 20.0  # that a probe's reply may take
+PROBE_SECONDS = 20.0  # seconds that a probe's reply may take
 
 
 def probe(
     model: JudgeConfig, criterion: Criterion, fields: Mapping[str, object]
 ) -> tuple[Verdict, str, list[str]]:
-    """One request to an endpoint, within the user's limits; neither kept, repaired nor repeated.
+    """Send one request to an endpoint, within the user's limits; not cached, repaired or repeated.
 
-    Where it gives a verdict, a second one shows which parameters it takes and ignores.
+    If it gives a verdict, further requests show which parameters it accepts and ignores.
 
     Returns:
-        The verdict, in which form the endpoint was asked for it (one word, or a schema's), and
-        lines on parameters that are ignored or not taken.
+        The verdict, the form in which it was requested ("one word", or a schema's form), and lines
+        on parameters that are ignored or not accepted.
     """
     limits = settings.judge_limits()
     seconds = limits.timeout or min(model.timeout, PROBE_SECONDS)

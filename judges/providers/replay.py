@@ -1,13 +1,13 @@
-"""`replay`: recorded replies from a file, for tests and for checking published judgements.
+"""`replay`: recorded replies from a file, for tests and for checks of published judgements.
 
 One JSON object a line:
 
     {"criterion": "maia_oe", "fields": {"question": "...", "candidate": "..."}, "reply": "{...}"}
 
 `reply` is the text as a model would send it (null: no content); a line may also have `model`,
-`finish`, `refusal` (exchange.JudgeReply) and `sample` (0 for the first). `fields` must be what the
-benchmark hands to its judge, without images. What else tells two judgements apart, such as the
-model that was judged, is a field as well: templates ignore fields that they do not name.
+`finish`, `refusal` (exchange.JudgeReply) and `sample` (0 for the first). `fields` must equal the
+fields that the benchmark passes to its judge, without images. Further facts that distinguish two
+judgements, such as the judged model, are fields too: templates ignore fields that they do not name.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.reader import read_verdict
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 
 class _Recording(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     criterion: str
-    shown: JsonObject = Field(alias="fields")
+    shown_fields: JsonObject = Field(alias="fields")
     reply: str | None
     model: str = ""
     finish: str = "stop"
@@ -42,12 +42,13 @@ class _Recording(BaseModel):
 
 
 class ReplayJudge(Judge):
-    """Gives the verdicts that the recorded replies of a file hold, as if a model had just sent
-    them. Blank lines are skipped, equal lines count once.
+    """A judge whose verdicts come from a file's recorded replies, read like a model's.
+
+    Blank lines are skipped, equal lines count once.
 
     Raises:
         TasksError: the file cannot be read, a line is no recording, or two lines give different
-            replies to the same question; naming the file and the line.
+            replies to the same request; names the file and the line.
     """
 
     def __init__(self, config: JudgeConfig) -> None:
@@ -57,13 +58,13 @@ class ReplayJudge(Judge):
             try:
                 one = _Recording.model_validate(line)
             except ValidationError as error:
-                raise JudgeError(f"{path}, line {number}: {told(error)}") from None
+                raise JudgeError(f"{path}, line {number}: {validation_problems(error)}") from None
             reply = JudgeReply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
-            key = _key(one.criterion, one.shown, one.sample)
+            key = _key(one.criterion, one.shown_fields, one.sample)
             if self._replies.setdefault(key, reply) != reply:
                 raise JudgeError(
-                    f"{path}, line {number}: another reply to a question of {one.criterion} that "
-                    "stands above; keep one, or number them by `sample`"
+                    f"{path}, line {number}: a second reply to a question of "
+                    f"{one.criterion}; keep one, or number them with `sample`"
                 )
         if not self._replies:
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
@@ -71,17 +72,17 @@ class ReplayJudge(Judge):
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
-        """Each of the samples has a recording of its own; `skipped` where there is none."""
+        """Return a verdict for each sample, from its own recording; `skipped` if there is none."""
         label = self.config.label
         nothing = Verdict(None, Status.SKIPPED, "no recorded reply", judge=label)
         texts = {name: value for name, value in fields.items() if name not in criterion.images}
         keys = (_key(criterion.name, texts, sample) for sample in range(samples))
         found = (self._replies.get(key) for key in keys)
-        return [judged(criterion, fields, one, label) if one else nothing for one in found]
+        return [read_verdict(criterion, fields, one, label) if one else nothing for one in found]
 
 
 def _key(criterion: str, fields: Mapping[str, object], sample: int) -> bytes:
-    """A digest; values are compared as the texts that a template is filled with."""
+    """Return a digest of a request; values count as the texts that fill a template."""
     texts = {
         name: [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
         for name, value in fields.items()
@@ -97,9 +98,9 @@ class NoJudge(Judge):
 
     def verdicts(
         self,
-        criterion: Criterion,  # noqa: ARG002 - nobody is asked
+        criterion: Criterion,  # noqa: ARG002 - no request is sent
         fields: Mapping[str, object],  # noqa: ARG002
         samples: int,
     ) -> list[Verdict]:
-        """Return as many skipped verdicts."""
+        """Return `samples` skipped verdicts."""
         return [Verdict(None, Status.SKIPPED, "not judged yet", judge=NONE)] * samples

@@ -1,4 +1,4 @@
-"""The time that a busy endpoint asks to wait, from its headers and its words. Pure."""
+"""The time that a busy endpoint asks to wait, from its headers and its error's text. Pure."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _PART += r"(?![a-z])[\s,]*"
 _DURATION = re.compile(rf"(?:{_PART})+", re.I)
 # In an error's text: "Please try again in 1m30.5s", "retryDelay": "34s".
 _IN_WORDS = re.compile(rf"(?:try again|retry|wait|reset)[^.\d]{{0,30}}?((?:{_PART})+)", re.I)
-# "retry_after": 12, and a header that is quoted in a text.
+# "retry_after": 12, or a header that is quoted in a text.
 _NAMED = re.compile(r"(?:retry[_-]after|x-ratelimit-reset)\W{1,5}(\d+(?:\.\d+)?)\b", re.I)
 _RESET = re.compile(r"(?:x-|anthropic-)?rate-?limit(?:bysize)?-(?:\w+-)*reset(?:-\w+)*")
-_WORDS = 4000  # characters of an error's text that are read
+_WORDS = 4000  # characters of an error's text that are searched
 
 
 def asked_wait(headers: Mapping[str, str], text: str, now: float) -> float | None:
-    """Seconds that an answer "busy" asks to wait, 0.0 or more; None if it does not say.
+    """Return the seconds that an error asks to wait, 0.0 or more; None if it does not say.
 
-    Read are Retry-After (seconds, a date, a duration such as "1m30s"), the times at which limits
-    are reset (of those that are used up: the latest), and the error's own words.
+    Sources are Retry-After (seconds, a date, a duration such as "1m30s"), the times at which
+    used-up limits are reset (the latest), and the error's text.
 
     Args:
-        headers: of the response; names in any case.
+        headers: those of the response, in any case.
         text: the error's message.
         now: the time, in seconds since 1970.
     """
     plain = {name.lower(): value for name, value in headers.items()}
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):  # Azure's both
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):  # both are Azure's
         if (given := _seconds(plain.get(name, ""), now)) is not None:
             return given / 1000
     if (given := _seconds(plain.get("retry-after", ""), now)) is not None:
@@ -55,7 +55,7 @@ def _is_used_up(remaining: str) -> bool:
 
 
 def _seconds(text: str, now: float) -> float | None:
-    """A time to wait, from seconds, a duration, a date, or seconds or milliseconds since 1970."""
+    """Return the seconds to wait, from a number, a duration, a date, or a time since 1970."""
     text = text.strip()
     try:
         value = float(text)
@@ -71,7 +71,7 @@ def _seconds(text: str, now: float) -> float | None:
 
 
 def _until(date: str, now: float) -> float | None:
-    """Seconds until a date of HTTP or of ISO 8601; None if it is neither."""
+    """Return the seconds until a date of HTTP or of ISO 8601; None if it is neither."""
     try:
         if parsed := email.utils.parsedate_tz(date):
             return max(0.0, email.utils.mktime_tz(parsed) - now)

@@ -1,7 +1,8 @@
-"""HTTP to one endpoint: a deadline over all of an attempt, a limit on a reply, no redirects.
+"""HTTP to one endpoint: a deadline for a whole attempt, a limit on a reply's size, no redirects.
 
-On httpcore, the client below httpx: all waiting goes through its network backend, and takes what an
-attempt has left. httpx's own timeouts are between two reads, which a byte now and then keeps alive.
+It uses httpcore, the client below httpx: all waiting goes through httpcore's network backend, with
+the time that an attempt has left. httpx's timeouts are between two reads, so that a byte now and
+then would keep an attempt alive.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ import httpcore
 
 from lmms_eval_tasks.utils.json_files import JsonObject
 
-MAX_BODY = 8 * 2**20  # bytes of a reply, unpacked: 16 samples with log-probabilities are below 2 MB
-_KEPT_ALIVE = 5.0  # seconds; servers close idle connections after as many (uvicorn's default)
-_PIECE = 64 * 1024  # bytes sent between two looks at the clock
+MAX_BODY = 8 * 2**20  # bytes of an unpacked reply: 16 samples with log-probabilities are below 2 MB
+_KEPT_ALIVE = 5.0  # seconds; uvicorn's default for closing idle connections
+_PIECE = 64 * 1024  # bytes sent between two checks of the clock
 
 
 class TransportError(Exception):
-    """There is no reply, and why in words; `heals`: whether the same request may get one later."""
+    """A request without a reply; `heals` is True if the same request may get one later."""
 
     def __init__(self, why: str, *, heals: bool = True) -> None:
         super().__init__(why)
@@ -40,16 +41,16 @@ class TransportError(Exception):
 
 
 class DeadlineError(TransportError):
-    """An attempt took longer than it may."""
+    """An attempt that exceeded its time."""
 
 
 class StatusError(Exception):
-    """The endpoint answered, but not with success.
+    """An answer of the endpoint with an error status.
 
     Attributes:
-        status: of HTTP, 300 to 599.
+        status: HTTP's, 300 to 599.
         headers: names in lower case.
-        body: the error's object as OpenAI's servers send it, else all that was sent (JSON or text).
+        body: the error object of OpenAI's servers, else the whole answer (JSON or text).
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], body: object) -> None:
@@ -63,7 +64,7 @@ class StatusError(Exception):
 
 
 class Response(NamedTuple):
-    """A whole reply with a status of success."""
+    """A whole reply with a success status."""
 
     headers: Mapping[str, str]  # names in lower case
     text: str
@@ -72,23 +73,26 @@ class Response(NamedTuple):
 class Transport:
     """The connections to one URL, as many as there are requests at a time; thread-safe.
 
-    Each has a pool of its own of httpcore's, which looks through all of its connections at every
-    request: at 256 of them that took 16 ms.
+    Each connection has its own httpcore pool: a pool searches all its connections at every request,
+    which took 16 ms with 256 of them.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], *, proxies: bool) -> None:
-        """
+        """Prepare the connections; none is opened yet.
+
         Args:
-            proxies: whether those of the environment are asked (HTTPS_PROXY, NO_PROXY).
+            url: the endpoint's URL.
+            headers: headers of every request.
+            proxies: True to use the environment's proxies (HTTPS_PROXY, NO_PROXY).
         """
         self._asked, self._url, self._network = url, httpcore.URL(url), _Network()
         parts = urlsplit(url)
         self._place = parts.netloc
-        # The system's certificates, SSL_CERT_FILE's and certifi's.
+        # The certificates of the system, of SSL_CERT_FILE and of certifi.
         self._tls = httpcore.default_ssl_context() if parts.scheme == "https" else None
         self._proxy = _proxy(parts.scheme, parts.netloc) if proxies else ""
         self._headers: list[tuple[bytes | str, bytes | str]] = [
-            ("Host", parts.netloc),  # httpcore's own lacks the brackets of an IPv6 address
+            ("Host", parts.netloc),  # httpcore's header lacks the brackets of an IPv6 address
             ("Content-Type", "application/json"),
             ("Accept", "application/json"),
             ("Accept-Encoding", "identity"),
@@ -97,11 +101,11 @@ class Transport:
         self._idle: deque[httpcore.ConnectionPool] = deque()
 
     def post(self, body: JsonObject, seconds: float) -> Response:
-        """Send JSON, and wait for the whole reply for so many seconds at most.
+        """Send JSON, and wait at most `seconds` for the whole reply.
 
         Raises:
-            TransportError: there is none.
-            StatusError: it is an error, or a redirect.
+            TransportError: there is no reply.
+            StatusError: the reply is an error, or a redirect.
         """
         until = _Deadline(seconds)
         timeout = dict.fromkeys(("connect", "read", "write"), until)
@@ -118,7 +122,7 @@ class Transport:
                 content=content,
                 extensions={"timeout": timeout},
             ) as response:
-                if not response.extensions["network_stream"].heard:
+                if not response.extensions["network_stream"].has_data:
                     raise TransportError(f"{self._place} sent more than one reply to a request")
                 pairs = ((k.decode("latin-1"), v.decode("latin-1")) for k, v in response.headers)
                 headers = {name.lower(): value for name, value in pairs}
@@ -140,7 +144,7 @@ class Transport:
         raise StatusError(response.status, headers, told)
 
     def close(self) -> None:
-        """End all requests that are under way, and let none begin."""
+        """End all requests in flight, and allow no further ones."""
         self._network.close()
 
     def _pool(self) -> httpcore.ConnectionPool:
@@ -160,18 +164,22 @@ class Transport:
         return kind(proxy_url=url, **given)
 
     def _redirect(self, headers: Mapping[str, str]) -> str:
-        """Words on a redirect: where it leads, without what may be a key."""
+        """Return words on a redirect: its target, without anything that may be a key."""
         try:
             parts = urlsplit(urljoin(self._asked, headers.get("location", "")))
         except ValueError:
-            return "a redirect to what is no URL, which is not followed"
+            return "a redirect to something that is not a URL, which is not followed"
         target = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         told = f"a redirect to {target}, which is not followed"
         named = target.rstrip("/").removesuffix("/chat/completions")
-        return told if self._asked.startswith(named) else f"{told}; if it is yours, name {named}"
+        return (
+            told
+            if self._asked.startswith(named)
+            else f"{told}; if the target is yours, use {named}"
+        )
 
     def _error(self, error: Exception, seconds: float) -> TransportError:
-        """The cause of an exception of the transport in plain words."""
+        """Return an exception of the transport in plain words."""
         if isinstance(error, httpcore.ConnectTimeout):
             return DeadlineError(f"no connection to {self._place} within {seconds:g} s")
         if isinstance(error, httpcore.TimeoutException):
@@ -183,33 +191,33 @@ class Transport:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, and those that it came from; httpcore raises them again `from None`."""
+    """Yield an exception and its causes; httpcore raises them again `from None`."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def _words(error: BaseException) -> str:
-    """One exception of a chain in words; empty if the next one says the same."""
+    """Return one exception of a chain in words; "" if the next one has the same text."""
     if str(error) in map(str, list(_causes(error))[1:2]):
         return ""
     if isinstance(error, ssl.SSLCertVerificationError):
-        own = "a certificate of your own goes into a file that SSL_CERT_FILE names"
+        own = "put your own certificate into a file and set SSL_CERT_FILE to it"
         return f"certificate verify failed: {error.verify_message} ({own})"
     if isinstance(error, ssl.SSLError):
-        # OpenSSL's words for text in place of a record.
+        # OpenSSL's error for plain text instead of a TLS record.
         plain = error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
-        hint = " (it seems to speak http, not https)" if plain else ""
+        hint = " (the server seems to use http, not https)" if plain else ""
         return f"TLS: {(error.reason or str(error)).lower().replace('_', ' ')}{hint}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    if str(error).startswith(("illegal request line", "illegal status line")):  # h11's words
-        return "its answer is no HTTP (does it speak https?)"
+    if str(error).startswith(("illegal request line", "illegal status line")):  # h11's texts
+        return "its answer is not HTTP (does it require https?)"
     return str(error) or type(error).__name__
 
 
 def _proxy(scheme: str, place: str) -> str:
-    """URL of the proxy that the environment (on a Mac, the system) has for a host; or ""."""
+    """Return the URL of the proxy for a host from the environment (on a Mac, the system); or ""."""
     if urllib.request.proxy_bypass(place):
         return ""
     known = urllib.request.getproxies()
@@ -218,9 +226,11 @@ def _proxy(scheme: str, place: str) -> str:
 
 
 def _unpacked(chunks: Iterable[bytes], encoding: str) -> bytes:
-    """A body without its encoding; a TransportError beyond MAX_BODY bytes.
+    """Return a body without its encoding, which we did not request.
 
-    None is asked for: a small one can hold gigabytes.
+    Raises:
+        TransportError: it has more than MAX_BODY bytes (a small packed body can hold gigabytes), or
+            an unknown encoding.
     """
     encoding = encoding.strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
@@ -231,7 +241,7 @@ def _unpacked(chunks: Iterable[bytes], encoding: str) -> bytes:
         room = MAX_BODY + 1 - len(found)
         found += unpacker.decompress(chunk, room) if unpacker else chunk[:room]
         if len(found) > MAX_BODY:
-            # The next one would be as long, and be paid for.
+            # No retry: the next reply would be as long, and be paid for.
             raise TransportError(f"a reply of more than {MAX_BODY / 2**20:g} MB", heals=False)
     return bytes(found)
 
@@ -240,20 +250,20 @@ def _unpacked(chunks: Iterable[bytes], encoding: str) -> bytes:
 
 
 class _Deadline(float):
-    """The end of an attempt: goes where httpcore takes a timeout, and is asked at each wait."""
+    """The end of an attempt, passed to httpcore as a timeout, and checked at each wait."""
 
     def __new__(cls, seconds: float) -> _Deadline:
         return super().__new__(cls, time.monotonic() + seconds)
 
-    def left(self) -> float:
-        """Seconds, above 0; a timeout of httpcore's if there are none."""
+    def seconds_left(self) -> float:
+        """Return the seconds left, above 0; raise httpcore's timeout if there are none."""
         if (left := self - time.monotonic()) <= 0:
             raise httpcore.ReadTimeout
         return left
 
 
 class _Network(httpcore.NetworkBackend):
-    """Connections that end when an attempt does, and all at once when the run is interrupted."""
+    """A network backend whose connections end with their attempt, or all at an interrupt."""
 
     def __init__(self) -> None:
         self._sockets, self._lock, self._closed = httpcore.SyncBackend(), threading.Lock(), False
@@ -267,12 +277,16 @@ class _Network(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> _Stream:
-        """A connection to the first of a host's addresses that takes one."""
+        """Return a connection to the first address of a host that accepts one.
+
+        Raises:
+            httpcore.ConnectError, httpcore.ConnectTimeout: no address does.
+        """
         until = timeout if isinstance(timeout, _Deadline) else _Deadline(timeout or math.inf)
-        problem: Exception = httpcore.ConnectError("the host has no address")
+        problem: Exception = httpcore.ConnectError("the server's name has no address")
         left = _addresses(host, port, until)
         while left:
-            seconds = until.left() / len(left)  # a dead address must not take them all
+            seconds = until.seconds_left() / len(left)  # a dead address must not take all the time
             try:
                 stream = self._sockets.connect_tcp(
                     left.pop(0), port, seconds, local_address, socket_options
@@ -280,11 +294,11 @@ class _Network(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 problem = error
             else:
-                return self.known(stream, until)
+                return self.wrap_stream(stream, until)
         raise problem
 
-    def known(self, stream: httpcore.NetworkStream, until: _Deadline) -> _Stream:
-        """The stream, as one that ends in time."""
+    def wrap_stream(self, stream: httpcore.NetworkStream, until: _Deadline) -> _Stream:
+        """Return the stream as one that ends with its attempt."""
         made = _Stream(stream, self, until)
         with self._lock:
             self._streams.add(made)
@@ -295,7 +309,7 @@ class _Network(httpcore.NetworkBackend):
         return made
 
     def close(self) -> None:
-        """Wake all who wait for a byte: to close a socket does not."""
+        """Shut down all connections: to close a socket would not wake threads that wait."""
         with self._lock:
             self._closed, streams = True, list(self._streams)
         for stream in streams:
@@ -304,28 +318,28 @@ class _Network(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose every wait takes what its attempt has left.
+    """A connection whose waits take only the time that its attempt has left.
 
-    `heard`: whether anything came since the last bytes were sent. A reply without that was sent for
-    the request before, which httpcore would take for the next one's.
+    `has_data` is True if bytes came since the last bytes were sent. A reply without that belongs to
+    the request before, but httpcore would take it for the next one's.
     """
 
     def __init__(self, stream: httpcore.NetworkStream, network: _Network, until: _Deadline) -> None:
         self._stream, self._network, self._until = stream, network, until
-        self.heard = False
+        self.has_data = False
 
     def _left(self, until: float | None) -> float:
-        if isinstance(until, _Deadline):  # to a SOCKS proxy httpcore talks without a timeout
+        if isinstance(until, _Deadline):  # httpcore talks to a SOCKS proxy without a timeout
             self._until = until
-        return self._until.left()
+        return self._until.seconds_left()
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         found = self._stream.read(max_bytes, self._left(timeout))
-        self.heard = True
+        self.has_data = True
         return found
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self.heard = False
+        self.has_data = False
         for start in range(0, len(buffer), _PIECE):
             self._stream.write(buffer[start : start + _PIECE], self._left(timeout))
 
@@ -339,14 +353,14 @@ class _Stream(httpcore.NetworkStream):
         timeout: float | None = None,
     ) -> _Stream:
         secured = self._stream.start_tls(ssl_context, server_hostname, self._left(timeout))
-        return self._network.known(secured, self._until)
+        return self._network.wrap_stream(secured, self._until)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
 def _addresses(host: str, port: int, until: _Deadline) -> list[str]:
-    """The addresses of a host; looked up in a thread, since the system's look-up takes its time."""
+    """Return the addresses of a host, looked up in a thread: the look-up has no timeout."""
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def look_up() -> None:
@@ -357,10 +371,10 @@ def _addresses(host: str, port: int, until: _Deadline) -> list[str]:
 
     threading.Thread(target=look_up, daemon=True).start()
     try:
-        answer = found.get(timeout=until.left())
+        answer = found.get(timeout=until.seconds_left())
     except queue.Empty:
         raise httpcore.ConnectTimeout from None
     if isinstance(answer, Exception):
         why = getattr(answer, "strerror", None) or answer
-        raise httpcore.ConnectError(f"the name {host} cannot be looked up ({why})")
+        raise httpcore.ConnectError(f"the server's name {host} cannot be resolved ({why})")
     return list(dict.fromkeys(str(address[0]) for *_, address in answer))

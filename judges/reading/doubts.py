@@ -1,4 +1,4 @@
-"""Words around a statement that make it none: it is supposed, asked, denied or taken back.
+"""Words around a statement that cancel it: it is supposed, asked, denied or taken back.
 
 The words and forms are data: utils/replies/statements.yml.
 """
@@ -16,7 +16,7 @@ def guard(name: str) -> re.Pattern[str]:
 
 
 def is_doubted(text: str, start: int, end: int) -> bool:
-    """Return whether the words before or behind a statement, text[start:end], make it none."""
+    """Return True if the words before or after a statement, text[start:end], cancel it."""
     before = re.sub(r"`{3,}\w*\s*\Z", "", text[max(0, start - 150) : start])
     plain = before.rstrip(" \t\r\n'\"*_`(:,[$")
     between, after = set(before[len(plain) :]), text[end : end + 150]

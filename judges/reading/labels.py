@@ -1,8 +1,8 @@
-"""A label that a judge states in words, where its reply holds no object. Pure.
+"""A label that a judge states in words, in a reply without an object. Pure.
 
-A label is the whole reply, or stands under a noun of its own ("Verdict: Correct") or at the start
-of the reply, with its reason behind. What is supposed, asked, denied, corrected or one of several
-is no statement: nothing is guessed.
+A label is the whole reply, or follows its noun ("Verdict: Correct"), or begins the reply with its
+reason after it. A label that is supposed, asked, denied, corrected or one of several is no
+statement: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lmms_eval_tasks.judges.reading.doubts import guard, is_doubted
 from lmms_eval_tasks.judges.reading.objects import UnreadableError, squashed, unfenced
 from lmms_eval_tasks.utils.replies import denials, forms
 
-_MAX_LABELS = 100  # in one reply; bounds the work
+_MAX_LABELS = 100  # in one reply; limits the work
 
 
 def _is_denying(tail: str) -> bool:
-    """Return whether the text behind "Correct:" begins with a denial, in any language."""
+    """Return True if the text after "Correct:" begins with a denial, in any language."""
     if guard("agrees").match(tail):
         return False
     guards, first = forms.guards(), re.match(r"[^\w\n]*(\w+)", tail)
@@ -37,13 +37,14 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
 
     Args:
         text: the reply without reasoning.
-        words: the labels; if one ends with another ("Incorrect", "Correct") it denies that.
-        sources: texts that the judge may quote; what stands in one is no verdict.
-        cut: the reply was cut off; a label counts if what stands behind it cannot change it.
+        words: the labels; if one ends with another ("Incorrect", "Correct"), it denies that one.
+        sources: texts that the judge may quote; a label in one is no verdict.
+        cut: True if the reply was cut off; a label then counts if the text after it cannot change
+            it.
 
     Raises:
         UnreadableError: no label, more than one, or one that is denied, asked, supposed, taken back
-            or has a value behind it.
+            or has a value after it.
     """
     text = unicodedata.normalize("NFKC", unfenced(text).replace("\u2019", "'"))
     text = re.sub(r"(?<!\w)__|__(?!\w)", "**", guard("wrapped").sub("\n", text))
@@ -67,23 +68,23 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
     return next(word for word in words if word.casefold() == said)
 
 
-def check_around(text: str, words: Sequence[str], said: str) -> None:
-    """Check that the text beside a label that is `said` holds no other one, nor takes it back.
+def check_around(text: str, words: Sequence[str], label: str) -> None:
+    """Check that the text around the label `label` has no other label, and does not cancel it.
 
     Raises:
         UnreadableError: it does.
     """
-    said = said.casefold()
+    label = label.casefold()
     if guard("corrected").search(text) or (
-        said not in _denying(words) and guard("wrong").search(text)
+        label not in _denying(words) and guard("wrong").search(text)
     ):
         raise UnreadableError("a label that the reply takes back")
-    if any(_is_against(text, place, same=word == said) for place, word in _places(text, words)):
+    if any(_is_against(text, place, same=word == label) for place, word in _places(text, words)):
         raise UnreadableError("another label beside the first one")
 
 
 def _places(text: str, words: Sequence[str]) -> list[tuple[re.Match[str], str]]:
-    """Return the places of labels in a text, as words of their own, each with the label."""
+    """Return the places of labels in a text, as separate words, each with its label."""
     names = sorted(map(re.escape, words), key=len, reverse=True)
     found = re.finditer(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w/|])", text, re.IGNORECASE)
     places = [(place, place[0].casefold()) for place in islice(found, _MAX_LABELS + 1)]
@@ -93,7 +94,7 @@ def _places(text: str, words: Sequence[str]) -> list[tuple[re.Match[str], str]]:
 
 
 def _denying(words: Sequence[str]) -> set[str]:
-    """The labels that deny another one: "incorrect" of Correct and Incorrect."""
+    """Return the labels that deny another one: "incorrect" of Correct and Incorrect."""
     folded = [word.casefold() for word in words]
     return {one for one in folded if any(one != two and one.endswith(two) for two in folded)}
 
@@ -107,11 +108,11 @@ def _is_stated(
     denies: bool,
     cut: bool,
 ) -> bool:
-    """Return whether a label's word is a verdict where it stands."""
+    """Return True if a label's word is a verdict at its place."""
     head, after = text[: place.start()], text[place.end() :]
     lines, line = head[-200:].rpartition("\n")[::2]
     under, first = guard("under").search(head[-200:]), re.match(r"[^\w?>]*\Z", head)
-    # A word alone on the last line, and no quotation ("The answer says:", or a line of that).
+    # A word alone on the last line, but not a quotation ("The answer says:", or a quoted line).
     last = not cut and not re.search(r"[\w>?]", line + after) and not lines.rstrip().endswith(":")
     last = last and not any(place[0].casefold() in one for one in quotes)
     for tick in (guard("tick").search(line[-4:]), guard("tick").match(after)):
@@ -127,10 +128,10 @@ def _is_stated(
         text, begin, place.end()
     ):
         return False
-    turning = words if denies else (*words, *forms.table("statements")["turning"].split())
+    turning = words if denies else (*words, *forms.load_table("statements")["turning"].split())
     if not _is_kept(after[done.end() :], done["sign"] or "", turning, denies=denies, cut=cut):
         return False
-    # What stands in the candidate's text may be a quotation, unless it is a word alone.
+    # A form that occurs in the candidate's text may be a quotation, unless it is a word alone.
     if head[-1:] in ("'", '"') and re.search(r"\w", sentence):
         return not any(place[0].casefold() in one for one in quotes)
     form = under["form"] + place[0] if under else line + place[0] + sentence
@@ -140,13 +141,13 @@ def _is_stated(
 
 
 def _is_kept(tail: str, sign: str, turning: Sequence[str], *, denies: bool, cut: bool) -> bool:
-    """Return whether the text behind a label and its `sign` leaves it as it is."""
+    """Return True if the text after a label and its `sign` does not change it."""
     agrees = denies and (re.match(r"\W*0 ?(?:of|out|/|su)\b", tail) or (cut and sign != ":"))
     denied = not denies and (guard("no below").match("\n" + tail) or (sign and _is_denying(tail)))
     is_empty = sign == ":" and not re.match(r"\s*\n|[^\n]*\w", tail)
     if denied or is_empty or (guard("value").match(tail) and not agrees):
         return False
-    # Of a reply that was cut, the next word may still become a label, a value or a denial.
+    # In a reply that was cut, the next word may still become a label, a value or a denial.
     begun = re.fullmatch(r"\W*(\w*)", tail) if cut else None
     word = begun[1].casefold() if begun else ""
     can_turn = bool(word) and any(one.startswith(word) for one in turning)
@@ -154,7 +155,7 @@ def _is_kept(tail: str, sign: str, turning: Sequence[str], *, denies: bool, cut:
 
 
 def _is_against(text: str, place: re.Match[str], *, same: bool) -> bool:
-    """Return whether a label's word behind the verdict makes that doubtful: another, or one denied.
+    """Return True if a later label makes the verdict doubtful: another label, or a denied one.
 
     "The correct place" and "to be correct" are no labels.
     """

@@ -1,6 +1,6 @@
-"""Objects in what a model wrote: JSON, Python dicts, and what models write between the two. Pure.
+"""Objects in a model's text: JSON, Python dicts, and forms between the two. Pure.
 
-Nothing is evaluated, and nothing is guessed: what a text leaves open is no object.
+Nothing is evaluated, and nothing is guessed: an ambiguous text is no object.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import NamedTuple
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
-_MAX_OBJECTS = 1000  # pairs of braces in one reply (LaTeX has many); bounds the work
+_MAX_OBJECTS = 1000  # pairs of braces in one reply (LaTeX has many); limits the work
 _MAX_DEPTH = 100  # of a Python value; no verdict is that deep
 _MAX_NUMBER = 10**15  # every whole number below is exact as a float
 
-# One token of a dict as Python prints it. Strings may also hold raw line breaks.
+# A token of a printed Python dict. Strings may have raw line breaks.
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")"""
     r"|(?P<word>(?:True|False|None|true|false|null"
@@ -32,8 +32,8 @@ _TOKEN = re.compile(
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _BRACES = re.compile(r'\\.|["{}]', re.DOTALL)
 _CLOSING = re.compile(r"\s*(?:,\s*)?\}")
-# What can surround or split the same words in two texts: space, quotes, escapes, emphasis, and
-# characters without a width.
+# Characters that can surround or split the same words in two texts: space, quotes, escapes,
+# emphasis, and characters without a width.
 _UNSEEN = re.compile(
     r"[\s'\"`\u2018-\u201f\u00ab\u00bb\\*_"
     r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]+"
@@ -41,7 +41,7 @@ _UNSEEN = re.compile(
 
 
 class UnreadableError(Exception):
-    """The reply is not one verdict, and why; `status` is parse_failure or truncated."""
+    """The reason why a reply is not one verdict; `status` is parse_failure or truncated."""
 
     def __init__(self, reason: str, status: Status = Status.PARSE_FAILURE) -> None:
         super().__init__(reason)
@@ -57,11 +57,11 @@ class ObjectSpan(NamedTuple):
 
 
 def objects(text: str, keys: Collection[str]) -> Iterator[ObjectSpan]:
-    """The outermost `{...}` of a text, in order; a broken one is never searched for inner ones.
+    """Yield the outermost `{...}` of a text, in order; a broken one is not searched for inner ones.
 
-    In turn: JSON; a dict as Python prints it; either in doubled braces; and, where a key of the
-    schema stands inside, the keys' values between their places (`_by_keys`), for strings with
-    unescaped quotes. Braces without any such key are prose.
+    It is tried as JSON; as a printed Python dict; as either in doubled braces; and, if a key of the
+    schema stands inside, by the keys' places (`_by_keys`), for strings with unescaped quotes.
+    Braces without such a key are prose.
 
     Raises:
         UnreadableError: an object with keys of the schema is cut off or ambiguous.
@@ -86,10 +86,10 @@ def objects(text: str, keys: Collection[str]) -> Iterator[ObjectSpan]:
 
 
 def literal(text: str, start: int = 0) -> tuple[Json, int] | None:
-    """The JSON or Python value at `start` and where it ends, or None if there is none."""
+    """Return the JSON or Python value at `start` and its end, or None if there is none."""
     with suppress(ValueError, RecursionError):
         return _DECODER.raw_decode(text, start)
-    # A Python value as JSON; trailing commas are dropped.
+    # A Python value as JSON, without trailing commas.
     parts: list[str] = []
     depth, end = 0, start
     while match := _TOKEN.match(text, end):
@@ -110,21 +110,21 @@ def literal(text: str, start: int = 0) -> tuple[Json, int] | None:
 
 
 def unescaped(text: str) -> str:
-    """A text with the escapes of Python and JSON resolved; unknown ones, and cut ones, stay."""
+    """Return a text with the escapes of Python and JSON resolved; unknown and cut ones stay."""
 
-    def known(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         if match[1] == "/":
             return "/"
         return match[0] if match[1] in "\\'\"abfnrtv0xuU" else "\\" + match[0]
 
     with suppress(UnicodeDecodeError):
-        plain = re.sub(r"\\(.)", known, text, flags=re.DOTALL)
+        plain = re.sub(r"\\(.)", replace, text, flags=re.DOTALL)
         return plain.encode("latin-1", "backslashreplace").decode("unicode_escape")
     return text
 
 
 def unfenced(text: str) -> str:
-    """A text without the code fence, or the tags (`<answer>`), that hold all of it."""
+    """Return a text without a code fence or tags (`<answer>`) around all of it."""
     for form in (r"<(\w{1,20})>(.*)</\1>", r"(`{3,}|~{3,})[\w-]*\n(.*)\n\1"):
         text = text.strip()
         match = re.fullmatch(form, text, re.DOTALL)
@@ -133,18 +133,18 @@ def unfenced(text: str) -> str:
 
 
 def outside(spans: Sequence[ObjectSpan], text: str) -> str:
-    """The text around objects; each leaves a line break."""
+    """Return the text around objects, with a line break in place of each."""
     starts, ends = [*(span.start for span in spans), len(text)], [0, *(span.end for span in spans)]
     return "\n".join(text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def squashed(text: str) -> str:
-    """A text however it is quoted: compatibility forms folded, without space, marks and case."""
+    """Return a text without the differences of quoting: NFKC, no space, no marks, lower case."""
     return _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()
 
 
 def _balanced_end(text: str, start: int) -> int | None:
-    """End of the object that opens at `start`, braces counted outside double-quoted strings."""
+    """Return the end of the object at `start`, counting braces outside double-quoted strings."""
     depth, quoted = 0, False
     for match in _BRACES.finditer(text, start):
         char = match[0]
@@ -159,26 +159,29 @@ def _balanced_end(text: str, start: int) -> int | None:
 
 @lru_cache(maxsize=256)
 def _key_patterns(keys: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A key, perhaps with half of its quotes; and one as it stands in an object."""
+    """Return patterns of a key, perhaps with half of its quotes, and of a key in an object."""
     names = "|".join(map(re.escape, keys))
     return re.compile(rf"\b(?:{names})\b[\"']?\s*:"), re.compile(rf"([\"']?)\b({names})\b\1\s*:")
 
 
 def key_places(text: str, keys: Collection[str], start: int = 0) -> list[re.Match[str]]:
-    """The places where a key stands with its colon; groups: its quote, or "", and the key."""
+    """Return the places of keys with their colon; groups: the quote, or "", and the key."""
     _, pattern = _key_patterns(frozenset(keys))
     return list(pattern.finditer(text, start))
 
 
 def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> ObjectSpan:
-    """An object with unescaped quotes in its strings: each key's value reaches to the next key.
+    """Return an object with unescaped quotes in its strings: each value reaches to the next key.
 
-    Every key may occur once between `start` and the end of the reply, quoted or not as the first
-    one is: a second place, perhaps inside a string, leaves open which of them is meant. Only the
-    schema's keys are known, the first right behind the brace.
+    Every key may occur once between `start` and the end of the reply, quoted like the first key: a
+    second place, perhaps inside a string, is ambiguous. Only the schema's keys are known; the first
+    must follow the brace.
+
+    Raises:
+        UnreadableError: the object is cut off or ambiguous.
     """
     closed = closed or text.rstrip().removesuffix("```").rstrip().endswith("}")
-    # An unclosed one is never completed: `"score": 1` may have been 10.
+    # An unclosed object is never completed: `"score": 1` may have been 10.
     unclear = (
         UnreadableError("an object that cannot be read")
         if closed
@@ -217,7 +220,7 @@ def _last_end(text: str, begin: int) -> int | None:
         found = literal(text, begin)
         closing = _CLOSING.match(text, found[1]) if found else None
         return closing.end() if closing else None
-    # The first closing brace behind a quote that leaves no brace of the string open.
+    # The first closing brace after a quote that leaves no brace of the string open.
     depth = 1
     for brace in re.compile("[{}]").finditer(text, begin):
         depth += 1 if brace[0] == "{" else -1
@@ -235,7 +238,7 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> JsonObject:
 
 
 def _number(written: str) -> float:
-    value = float(written)  # also NaN and Infinity, as JSON's parser takes them
+    value = float(written)  # also NaN and Infinity, which JSON's parser accepts
     if not abs(value) < _MAX_NUMBER:
         raise UnreadableError("a number that is too large, or none")
     return value if set(".eE") & set(written) else int(written)

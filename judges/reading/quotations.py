@@ -1,4 +1,4 @@
-"""Objects in a reply that are not the judge's own: of a list, a source or an example. Pure."""
+"""Objects in a reply that are not the judge's own: from a list, a source or an example. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lmms_eval_tasks.utils.json_files import JsonObject
 def is_copied(
     value: JsonObject, written: str, examples: Iterable[str], options: Collection[str]
 ) -> bool:
-    """Return whether an object with free text stands in one of the prompt's texts.
+    """Return True if an object with free text occurs in one of the prompt's texts.
 
-    So does one whose numbers and texts do, beside a list that was filled in.
+    It is a copy, too, if only its lists of objects were filled in.
     """
 
     def texts(part: object) -> list[str]:
@@ -43,9 +43,9 @@ def _unmarked(text: str) -> str:
 
 
 def in_list(text: str, span: ObjectSpan) -> bool:
-    """Return whether an object stands in a list: no verdict, unless it is a reply of one."""
+    """Return True if an object is in a list, unless the reply is a list of it alone."""
     whole = unfenced(text)
-    if whole == f"[{text[span.start : span.end]}]":  # all that was said: nobody quotes here
+    if whole == f"[{text[span.start : span.end]}]":  # the whole reply, hence no quotation
         return False
     before, after = text[: span.start].rstrip(), text[span.end :].lstrip()
     whole_list = whole.startswith("[") and whole.endswith("]")
@@ -53,9 +53,9 @@ def in_list(text: str, span: ObjectSpan) -> bool:
 
 
 def is_quoted(value: JsonObject, written: str, sources: Sequence[str]) -> bool:
-    """Return whether the object stands in a source: as written, or key by key, in any order.
+    """Return True if the object occurs in a source: as written, or key by key, in any order.
 
-    Of a source, only what it has from its first brace on counts: words are no object.
+    A source counts only from its first brace on: words are no object.
     """
     own, pairs = squashed(written), [squashed(f"{key}:{one}") for key, one in value.items()]
     texts = [squashed(text) for source in sources for text in (source, unescaped(source))]
@@ -64,7 +64,7 @@ def is_quoted(value: JsonObject, written: str, sources: Sequence[str]) -> bool:
 
 
 def _stands(pair: str, text: str) -> bool:
-    """Return whether a key and its value stand in a text; 4 does not stand in 45."""
+    """Return True if a key with its value occurs in a text; 4 does not occur in 45."""
     if not pair[-1:].isdigit():
         return pair in text
     return re.search(rf"{re.escape(pair)}(?!\.?[0-9])", text) is not None

@@ -1,7 +1,7 @@
-"""A rating that a judge states in words, where its reply holds no object. Pure.
+"""A rating that a judge states in words, in a reply without an object. Pure.
 
-A rating is the whole reply, or stands under a label of its own ("Score: 4") or in brackets. What is
-supposed, asked, denied, corrected or one of several is no statement: nothing is guessed.
+A rating is the whole reply, or follows its label ("Score: 4"), or stands in brackets. A rating that
+is supposed, asked, denied, corrected or one of several is no statement: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from lmms_eval_tasks.judges.reading.objects import ObjectSpan, UnreadableError, 
 
 
 def bare_rating(text: str, field: FieldInfo, sources: Sequence[str]) -> str:
-    """Return the number of a reply without an object, as text.
+    """Return the rating in a reply without an object, as text.
 
     Args:
         text: the reply without reasoning and objects.
-        field: the schema's field that the rating fills.
-        sources: texts that the judge may quote; a rating that stands in one is none.
+        field: the schema's field for the rating.
+        sources: texts that the judge may quote; a rating in one is no verdict.
 
     Raises:
         UnreadableError: there is no rating, more than one, or one on another scale.
@@ -56,10 +56,17 @@ def bare_rating(text: str, field: FieldInfo, sources: Sequence[str]) -> str:
 def check_beside(
     text: str, span: ObjectSpan, value: float, field: FieldInfo, sources: Sequence[str]
 ) -> None:
-    """Check that what stands around an object with a rating of that value states no other one.
+    """Check that the text around an object with a rating states no other rating.
+
+    Args:
+        text: the reply.
+        span: the object.
+        value: its rating.
+        field: the schema's field for the rating.
+        sources: texts that the judge may quote.
 
     Raises:
-        UnreadableError: it does, or it names another scale.
+        UnreadableError: the text states another rating, or another scale.
     """
     told = [squashed(source) for source in sources]
     numbers = [value]
@@ -80,7 +87,7 @@ def _check_one(numbers: Sequence[float], text: str, end: int) -> None:
 
 
 def _marked(text: str) -> Iterator[tuple[str, re.Match[str]]]:
-    """Ratings in brackets of their own, `[[4]]`, that nothing around them denies or supposes."""
+    """Yield the ratings in brackets, `[[4]]`, that nothing around them denies or supposes."""
     for form in ("double brackets", "boxed"):
         for rating in guard(form).finditer(text):
             if is_doubted(text, rating.start(), rating.end()):
@@ -89,7 +96,11 @@ def _marked(text: str) -> Iterator[tuple[str, re.Match[str]]]:
 
 
 def _labelled(text: str, *, strict: bool = True) -> Iterator[tuple[str, re.Match[str]]]:
-    """Ratings under a label: `Score: 4`, `Rating: "4"`. Unless `strict`, others are passed over."""
+    """Yield the ratings after a label: `Score: 4`, `Rating: "4"`.
+
+    Raises:
+        UnreadableError: with `strict`, a label has no clear rating; else such labels are skipped.
+    """
     for place in guard("rating label").finditer(text):
         rating, closing = guard("rating").match(text, place.end()), place["quote"].replace("[", "]")
         if (
@@ -110,7 +121,7 @@ def _labelled(text: str, *, strict: bool = True) -> Iterator[tuple[str, re.Match
 
 
 def _reasoned(whole: str) -> list[re.Match[str]]:
-    """The number that a reply begins with, its reason behind; not the first item of a list."""
+    """Return the rating at the beginning of a reply, before its reason; not a list's first item."""
     rating = guard("reasoned").match(whole)
     if rating is None or len(re.findall(r"^[\W_]*[0-9]", whole, re.MULTILINE)) > 1:
         return []
@@ -119,7 +130,7 @@ def _reasoned(whole: str) -> list[re.Match[str]]:
 
 
 def rating(text: str, field: FieldInfo) -> float | None:
-    """The number of a text that is nothing but a rating, "4" or "4/5"; None if it is none.
+    """Return the number of a text that is nothing but a rating, "4" or "4/5"; None if it is none.
 
     Raises:
         UnreadableError: it is on another scale than the field's.
@@ -131,7 +142,7 @@ def rating(text: str, field: FieldInfo) -> float | None:
 
 
 def ends(field: FieldInfo) -> list[float]:
-    """The highest value of a field, if it has one."""
+    """Return the highest value of a field in a list; empty if it has none."""
     found: list[Any] = [limit.le for limit in field.metadata if isinstance(limit, Le)]
     if get_origin(field.annotation) is Literal:
         found += sorted(o for o in get_args(field.annotation) if type(o) is int)[-1:]
@@ -139,13 +150,21 @@ def ends(field: FieldInfo) -> list[float]:
 
 
 def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
-    """A rating "4/5" is one on the schema's scale only if that ends at 5; else UnreadableError."""
+    """Check that a rating "4/5" is on the schema's scale.
+
+    Raises:
+        UnreadableError: the schema's scale has another end.
+    """
     if rating["over"] is not None and float(rating["over"]) not in ends(field):
         raise UnreadableError("a rating on another scale")
 
 
 def check_scale_around(before: str, behind: str, value: str, field: FieldInfo) -> None:
-    """A scale in words beside a rating, "(0-10)", is the schema's; else UnreadableError."""
+    """Check that a scale in words next to a rating, "(0-10)", is the schema's.
+
+    Raises:
+        UnreadableError: it is another scale, or a second number.
+    """
     parts = re.findall(r"[(\[]([^()\[\]\n]{1,40})[)\]]", before)
     behind = behind[:100]
     if bracket := guard("bracket").match(behind):

@@ -1,4 +1,4 @@
-"""The command `agreement`: is a judge any good, by answers whose verdicts are known (checks.py)."""
+"""The command `agreement`: test a judge with answers whose verdicts are known (checks.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges import checks
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.costs import LikelyRequest
 
 ALL = "all"
-NO_REPLY = {"api_error", "skipped"}  # statuses of a verdict that say nothing of the judge itself
+NO_REPLY = {"api_error", "skipped"}  # statuses of a verdict without a reply of the judge
 ASSUMED = "20 words for each reason, a claim for each sentence"
 REASON = '{"reason": "%s", "score": 1}' % ("word " * 20)
 
@@ -37,66 +37,75 @@ def agreement_command(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
     *,
     items: Annotated[
-        str, typer.Option(metavar="N|all", help="How many answers the judge gets; 0 is all.")
+        str,
+        typer.Option(metavar="N|all", help="Number of answers for the judge; 0 or `all` for all."),
     ] = str(checks.ITEMS),
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Data file or folder; if unset your data, else the sample."),
+        typer.Option(
+            "--from",
+            help="Data file or folder; default: your data, or the packaged sample without them.",
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Write numbers, scores and verdicts as JSON.")
+        Path | None, typer.Option(help="JSON file for numbers, scores and verdicts.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Put answers to a judge whose right verdicts are known: how often does it give these?"""
+    """Measure how often a judge gives the right verdicts, on answers with known verdicts."""
     from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.runs import known_answers, prepare
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
-    whose, count = registry.named(benchmark), _count(items)
+    whose, count = registry.find_benchmark(benchmark), _count(items)
     if dry_run and output is not None:
-        raise TasksError("--dry-run has no results to write to --output")
+        raise TasksError("--dry-run makes no results: leave --output out")
     if output is not None:
         check_output(output)
     known, title = _known_answers(whose, source, whole=count is None)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         config = prepare.judge_config(whose, env=environment(dry_run) if dry_run else None)
         if config.provider == NONE:
-            raise JudgeError("none gives no verdicts: name a judge with --judge")
+            raise JudgeError("--judge none gives no verdicts: name a judge")
         print("\n".join(known.source))
         answers = known_answers.draw(known.answers, count)
         if not answers:
             raise DataError(
-                f"{known.source[0]}: there is no answer with a known verdict: name other data with "
-                "--from PATH, or leave it out for the packaged sample"
+                f"{known.source[0]}: no answer with a known verdict: name other data with "
+                "--from PATH, or leave --from out to use the packaged sample"
             )
-        if count is None and known.tables:  # which are also of answers with unknown verdicts
+        if count is None and known.tables:  # the tables also cover answers with unknown verdicts
             answers = list(known.answers)
         requests = _requests(whose, answers)
         cost = costs.plan(config, requests)
         summary = f"{len(answers)} answers to judge: {costs.summary(cost)}"
         if dry_run:
             prices = f"cost: {current.prices.origin}; replies in the cache are free"
-            print("\n".join([summary, f"assumed: {ASSUMED}; no repairs", *cost.notes, prices]))
+            print(
+                "\n".join(
+                    [summary, f"assumed: {ASSUMED}; no repeated requests", *cost.notes, prices]
+                )
+            )
             return
         prepare.check_judge(whose)
-        say(announcement(config, prepare.judge_prompt(whose)))
-        say(summary)
-        current.progress.expect(len(requests) - len(answers))  # ordered_map: 1 for each
+        notify(announcement(config, prepare.judge_prompt(whose)))
+        notify(summary)
+        # Ordered_map counts 1 for each answer.
+        current.progress.expect(len(requests) - len(answers))
         name = f"{benchmark}_agreement"
         judged = _judged(whose, config, answers, name)
         current.progress.close()
         usage = current.ledger.as_dicts()
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
-        check |= {"judge": config.label, "setup": prepare.setup(whose, config)}
+        check |= {"judge": config.label, "setup": prepare.judge_fingerprint(whose, config)}
         more: dict[str, object] = {"answers": _answers(answers, judged)}
         if count is None and known.tables:
             tables, more = known.tables(judged, bool(problems))
             show(table_console(), tables)
         show(table_console(), _table(check, known.clusters))
-        print("\n".join([*current.told(), check["line"]]))
+        print("\n".join([*current.report_lines(), check["line"]]))
         _keep(benchmark, check, judged)
         if output is not None:
             about = {"benchmark": benchmark, "source": list(known.source), "check": check}
@@ -106,10 +115,10 @@ def agreement_command(
 
 
 def _count(items: str) -> int | None:
-    """The number of answers; None for all.
+    """Return the number of answers; None for all.
 
     Raises:
-        TasksError: it is no number.
+        TasksError: the text is no number.
     """
     if items == ALL:
         return None
@@ -121,10 +130,10 @@ def _count(items: str) -> int | None:
 def _known_answers(
     whose: Benchmark, source: Path | None, *, whole: bool
 ) -> tuple[KnownAnswers, str]:
-    """The answers of `--from`, of the user's data, or else of the packaged sample; and its title.
+    """Return the answers of `--from`, of the user's data, or of the sample, and a title.
 
     Raises:
-        DataError: there are none in `--from`, or data cannot be read.
+        DataError: `--from` has no such answers, or the data cannot be read.
     """
     from lmms_eval_tasks import sample
 
@@ -132,13 +141,13 @@ def _known_answers(
     found = whose.known_answers(place, whole=whole) if source or place.is_dir() else None
     if found is None:
         if source is not None:
-            where = "name other data (docs/judges.md), or leave --from out"
+            where = "name other data with --from PATH (docs/judges.md), or leave --from out"
             raise DataError(f"{source}: no answers with known verdicts of {whose.title}; {where}")
-        say(
-            f"no answers with known verdicts at {place}: the packaged sample's are used "
-            "(--from PATH names others)"
+        notify(
+            f"no answers with known verdicts at {place}: using the packaged sample (--from "
+            "PATH for other data)"
         )
-        place = sample.build(settings.cache_dir() / settings.SAMPLE) / whose.name
+        place = sample.build_sample(settings.cache_dir() / settings.SAMPLE) / whose.name
         found = whose.known_answers(place, whole=whole)
     if found is None:
         raise DataError(f"{whose.title} has no answers with known verdicts")
@@ -146,13 +155,13 @@ def _known_answers(
 
 
 def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[LikelyRequest]:
-    """The requests to the judge, with a likely reply each."""
+    """Return the requests to the judge, each with a likely reply."""
     from lmms_eval_tasks.runs import estimate
 
     return [
-        (ask.criterion, ask.fields, ask.stand_in or _reply(ask.criterion))
+        (request.criterion, request.fields, request.stand_in or _reply(request.criterion))
         for one in answers
-        for ask in estimate.asks(whose.tasks[one.task], one.doc, one.text)
+        for request in estimate.judge_requests(whose.tasks[one.task], one.doc, one.text)
     ]
 
 
@@ -163,45 +172,51 @@ def _reply(criterion: Criterion) -> str:
 def _judged(
     whose: Benchmark, config: JudgeConfig, answers: Sequence[KnownAnswer], name: str
 ) -> list[Item]:
-    """The items of the answers, each scored as in a run."""
-    from lmms_eval_tasks.judges import make, run
-    from lmms_eval_tasks.judges.asking import Asker
+    """Return the items of the answers, each scored as in a run."""
+    from lmms_eval_tasks.judges import make_judge, run
+    from lmms_eval_tasks.judges.asking import VerdictSource
     from lmms_eval_tasks.runs import scoring
 
-    def scored(one: KnownAnswer) -> Item:
-        return scoring.scored(whose.tasks[one.task], one.doc, one.text, Asker(make(config)))
+    def scored(answer: KnownAnswer) -> Item:
+        return scoring.scored(
+            whose.tasks[answer.task], answer.doc, answer.text, VerdictSource(make_judge(config))
+        )
 
     return run.ordered_map(scored, answers, name)
 
 
 def _check(
-    title: str, known: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
+    title: str, reference_answers: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
 ) -> JsonObject:
-    """The figures of each verdict, and in a line what comes of them; for people and JSON."""
+    """Return the figures of each verdict and a line about the result, in the form for JSON."""
     from lmms_eval_tasks.runs import known_answers
 
     pairs = known_answers.compare(answers, aggregate.as_counted(items))
     check: JsonObject = {
         "title": title,
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "scale": list(known.scale),
-        "verdicts": {name: checks.figures(own, known.scale) for name, own in pairs.items()},
+        "scale": list(reference_answers.scale),
+        "verdicts": {
+            name: checks.figures(own, reference_answers.scale) for name, own in pairs.items()
+        },
     }
     return {**check, "line": checks.line(check)}
 
 
 def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
-    """Keep a check for later runs, if the judge replied about every answer."""
+    """Save a check for later runs, if the judge replied about every answer."""
     verdicts = ((item.get("verdicts") or {}).values() for item in items)
     failures = [{one["status"] for one in own} - {"ok"} for own in verdicts]
     if lost := sum(bool(own) and own <= NO_REPLY for own in failures):
-        say(f"the judge did not reply about {lost} answers, so this check is not kept: try again")
+        notify(
+            f"the judge did not reply for {lost} answers, so this check is not saved: run it again"
+        )
     else:
-        checks.keep(benchmark, check["setup"], check)
+        checks.save_check(benchmark, check["setup"], check)
 
 
 def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
-    """Count the verdicts that came of each known one; a row for each kind and known verdict."""
+    """Return a table of the numbers of judge's verdicts, a row for each known verdict."""
     from lmms_eval_tasks.tables.paper_tables import by_row
 
     is_label, several = len(check["scale"]) == 2, len(check["verdicts"]) > 1
@@ -219,7 +234,7 @@ def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
             note += f", kappa {_with_ends(one['kappa'], 1, 2)}"
         notes.append(f"{note}; 95 %, clustered by {one['agree']['clusters']} {clusters}")
     return by_row(
-        f"{check['title']}: verdicts of {check['judge']} on answers whose verdicts are known",
+        f"{check['title']}: verdicts of {check['judge']} on answers with known verdicts",
         [*(["verdict"] * several), "known"],
         [*heads, "no verdict"],
         rows,
@@ -228,16 +243,16 @@ def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
 
 
 def _with_ends(interval: Mapping[str, Json], times: float, decimals: int, unit: str = "") -> str:
-    """A number, 1 at most, with its interval, where there is one: "93 % [80, 98]"."""
+    """Return a number, at most 1, as text with its interval if it has one: "93 % [80, 98]"."""
     parts = (interval["estimate"], interval["low"], interval["high"])
     value, *ends = (None if one is None else f"{times * min(one, 1):.{decimals}f}" for one in parts)
     return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
 
 
 def _answers(answers: Sequence[KnownAnswer], items: Items) -> list[JsonObject]:
-    """Each answer with its verdicts, for JSON; its text stays in the data."""
+    """Return each answer with its verdicts, for JSON; the answer's text stays in the data."""
     return [
-        {"task": one.task, "id": one.doc["id"], "known": dict(one.known)}
+        {"task": one.task, "id": one.doc["id"], "known": dict(one.right_verdicts)}
         | {name: item.get(name) for name in ("status", "verdicts")}
         for one, item in zip(answers, items, strict=True)
     ]

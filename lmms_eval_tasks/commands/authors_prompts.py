@@ -1,20 +1,24 @@
-"""The authors' own wording out of a user's clone of their repository, as a folder of prompts.
+"""The authors' own prompts, read from a user's clone of their repository into a prompts folder.
 
-Their sentences are theirs: they are not in this package. A benchmark's `prompts/authors.json` says
-where each part of its prompt files stands in the authors' files; Python is read, never run.
+The authors own these texts, so this package does not contain them. A benchmark's
+`prompts/authors.json` lists, for each part of our prompt files, where its text is in the authors'
+files. Their Python code is parsed, never run.
 
     [{"repository": "OWNER/NAME", "files": {"judge.yml": {"system": {
         "in": ["eval/judge.py"], "at": "ask.system", "names": {"pred": "candidate"}}}}}]
 
-`at` is a constant's name, or a function's and what stands in it: a variable (`ask.user`, its second
-value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), the role of a message
-(`ask.system`), a message's `text`, what is given to `append`, or its `return`. `of` lists pieces in
-its place: texts, `@` before such a place, or before a place of a YAML file beside it
-(`@FILE:key.key`). Without both the file is a whole jinja template. `names` are our placeholders by
-their expressions (`.join` for a list that they join), or a list for `{}` in order; "" leaves one
-out. The text is cut where a text `starts` (or `after` it) and where one `ends`; `strip` takes
-blanks off its ends, and `then` is put behind it. `ours` keeps our part, where no file of `in` is
-there, and says why. A file of another package than the benchmark's is `judges/debate.yml`.
+`in` lists the files in which the text may be. `at` is the place of the text: a constant's name; or
+a function's name and a place in the function. The place is a variable (`ask.user`, its second value
+`ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), the role of a message
+(`ask.system`), a message's `text`, the argument of `append`, or the function's `return`. In its
+place, `of` lists pieces: texts; `@` before such a place; or `@` before a place in a YAML file
+beside it (`@FILE:key.key`). Without both, the whole file is a jinja template.
+
+`names` maps the authors' expressions to our placeholders (`.join` for a list that they join), or
+lists our placeholders for each `{}` in order; "" removes an expression. The text begins where a
+text `starts` (or `after` it), and stops where one `ends`. `strip` removes white space at both ends,
+and `then` is appended. `ours` keeps our part if no file of `in` exists, and gives the reason. A
+file for another package than the benchmark's is `judges/debate.yml`.
 """
 
 from __future__ import annotations
@@ -35,30 +39,32 @@ from lmms_eval_tasks.utils import json_files
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_text
 
-Source = Mapping[str, Json]  # where one part stands
+Source = Mapping[str, Json]  # the place of one part's text
 Names = Mapping[str, str] | list[str]
 
 _JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
 _JINJA_BLOCK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?|\{#.*?#\}", re.DOTALL)
 
 
-def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
+def write_prompts(benchmark: str, clone: Path, folder: Path) -> list[str]:
     """Write `folder/<benchmark>/*.yml` for `--prompts folder`.
 
     Args:
-        benchmark: its name here.
+        benchmark: the benchmark's name.
         clone: the user's copy of the authors' repository.
-        folder: of prompts; its files of these names are replaced.
+        folder: folder of prompts; its files of these names are replaced.
 
     Returns:
-        What was written and what stayed ours, in lines.
+        Lines about the written files, and about the parts that stay ours.
 
     Raises:
-        PromptError: naming the file and the part that could not be found or read.
+        PromptError: a text cannot be found or read; the message names the file and the part.
     """
     place = resources.files(registry.package(benchmark)) / "prompts"
     if not (place / "authors.json").is_file():
-        raise PromptError(f"{benchmark}: no way from the authors' texts to ours is known")
+        raise PromptError(
+            f"{benchmark}: the authors' prompts cannot be converted for this benchmark"
+        )
     known = json.loads((place / "authors.json").read_text(encoding="utf-8"))
     own = [one for one in known if any((clone / file).is_file() for file in _files(one))]
     if not own:
@@ -66,7 +72,9 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
             f"{', '.join(sorted(_files(one)))} of https://github.com/{one['repository']}"
             for one in known
         )
-        raise PromptError(f"{clone}: another repository, or an older state of it; wanted: {where}")
+        raise PromptError(
+            f"{clone}: not the expected repository, or an older state of it; expected: {where}"
+        )
     told: list[str] = []
     made = {}
     for name, parts in [pair for one in own for pair in one["files"].items()]:
@@ -85,7 +93,7 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
         made[name] = folder / owner / file, text
     packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
     if kept := packaged - made.keys():
-        told.append(f"{', '.join(sorted(kept))}: ours (no text for them is known there)")
+        told.append(f"{', '.join(sorted(kept))}: our prompts (the authors publish none)")
     for target, text in made.values():
         target.parent.mkdir(parents=True, exist_ok=True)
         lines = yaml.safe_dump(text, allow_unicode=True, sort_keys=False, width=10_000)
@@ -93,28 +101,29 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     return [
         f"written: {', '.join(str(target) for target, _ in made.values())}",
         *told,
-        "as in ours, what a model wrote stands between tagged lines, and lists are numbered 1., 2.",
+        "as in our prompts, a model's text stands between tagged lines, and lists are "
+        "numbered 1., 2.",
         f"use them with --prompts {folder}",
     ]
 
 
-def _files(known: Mapping[str, Json]) -> set[str]:
-    sources = (source for parts in known["files"].values() for source in parts.values())
+def _files(constants: Mapping[str, Json]) -> set[str]:
+    sources = (source for parts in constants["files"].values() for source in parts.values())
     return {file for source in sources for file in source.get("in", ())}
 
 
 def _part(file: Path, part: str, source: Source) -> str:
-    """One part's text, with our placeholders."""
+    """Return the text of one part, with our placeholders."""
     try:
         text = _text(file, source)
         for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
             if kind in source:
                 parts = text.partition(source[kind])
                 if not parts[1]:
-                    raise ValueError(f"{source[kind]!r} does not stand in it")
+                    raise ValueError(f"it does not contain {source[kind]!r}")
                 text = "".join(parts[keep])
     except (DataError, ValueError, OSError, SyntaxError, RecursionError, MemoryError) as error:
-        raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
+        raise PromptError(f"{part}: {file}: {error}; the file has an unknown form") from None
     text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
     if lost := set(source.get("needs", ())) - placeholders(text):
         raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")
@@ -122,7 +131,7 @@ def _part(file: Path, part: str, source: Source) -> str:
 
 
 def _text(file: Path, source: Source) -> str:
-    """The text of all pieces, or of a whole template."""
+    """Return the text of all pieces, or of a whole template."""
     content, names = read_text(file), source.get("names", {})
     if "of" not in source and "at" not in source:
         content = _JINJA_BLOCK.sub("", content)
@@ -148,24 +157,24 @@ def _text(file: Path, source: Source) -> str:
 
 
 def _named(expression: str, names: Names) -> str:
-    """Our placeholder for an expression of theirs."""
+    """Return our placeholder for an expression of the authors'."""
     if isinstance(names, list) or expression not in names:
         raise ValueError(f"the placeholder {expression!r}")
     return f"{{{names[expression]}}}" if names[expression] else ""
 
 
 def _of_yaml(file: Path, keys: str) -> str:
-    """The text at a place of a task's YAML."""
+    """Return the text at a place of a task's YAML."""
     here = json_files.parsed_yaml(read_text(file), _Yaml)
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
     if not isinstance(here, str):
-        raise ValueError(f"{file.name}: no text at {keys}")
+        raise ValueError(f"{file.name}: no text under {keys}")
     return here
 
 
 class _Yaml(yaml.SafeLoader):
-    """Reads a task's YAML without what it calls."""
+    """A loader for a task's YAML that ignores its functions."""
 
 
 _Yaml.add_multi_constructor("!", lambda *_: None)
@@ -175,7 +184,7 @@ _Yaml.add_multi_constructor("!", lambda *_: None)
 
 
 def _placed(tree: ast.AST, place: str) -> ast.expr:
-    """The expression at a place of a module."""
+    """Return the expression at a place of a module."""
     for step in place.split("."):
         name, _, number = step.rstrip("]").partition("[")
         found = list(_inside(tree, name))
@@ -183,12 +192,12 @@ def _placed(tree: ast.AST, place: str) -> ast.expr:
             raise ValueError(f"{place}: no {step}")
         tree = found[int(number or 0)]
     if not isinstance(tree, ast.expr):
-        raise ValueError(f"{place} is no text")
+        raise ValueError(f"{place} is not a text")
     return tree
 
 
 def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
-    """The nodes that a name stands for in a module, a function or a dict, in the file's order."""
+    """Yield the nodes with a name in a module, a function or a dict, in the file's order."""
     if isinstance(here, ast.Dict):
         for key, value in zip(here.keys, here.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == name:
@@ -214,7 +223,7 @@ def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
 
 
 def _string(node: ast.expr, names: Names) -> str:
-    """The text of constants, f-strings and what is put together of them."""
+    """Return the text of constants, of f-strings, and of expressions that combine these."""
     while isinstance(node, ast.BoolOp | ast.IfExp):  # "... or USUAL", "... if special else USUAL"
         node = node.values[-1] if isinstance(node, ast.BoolOp) else node.orelse
     pieces: list[ast.expr] = []

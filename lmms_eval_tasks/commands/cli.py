@@ -20,7 +20,7 @@ from lmms_eval_tasks.commands import (
     saved_runs,
 )
 from lmms_eval_tasks.errors import DataError, TasksError, about_file
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
 
@@ -30,31 +30,31 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(
-    help="Look at, validate and place a benchmark's files.", no_args_is_help=True
+data_app = typer.Typer(help="Show, check and install a benchmark's files.", no_args_is_help=True)
+prompts_app = typer.Typer(
+    help="Show or replace the prompts for models and judges.", no_args_is_help=True
 )
-prompts_app = typer.Typer(help="The texts that models and judges are given.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(prompts_app, name="prompts")
 
 
 def main() -> None:
-    """Run the command; an error written for the user ends it with that one message and code 2."""
+    """Run the command; an error for the user prints one message and exits with code 2."""
     try:
         with interrupts.ending(exits=True):
             app()
     except TasksError as error:
-        say(str(error))
+        notify(str(error))
         sys.exit(2)
     except OSError as error:
         if not (told := about_file(error)):
             raise
-        say(told)
+        notify(told)
         sys.exit(2)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         from lmms_eval_tasks.models.model_capabilities import host_version
 
         host = host_version() or "not installed"
@@ -67,18 +67,23 @@ def _options(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - printed by its callback
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="And the host's."),
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the versions of lmms-eval-tasks and lmms-eval.",
+        ),
     ] = False,
 ) -> None:
-    if context.invoked_subcommand != "doctor":  # which tells it among other things
+    if context.invoked_subcommand != "doctor":  # doctor reports this with its other findings
         settings.check_names()
 
 
 @app.command("list")
 def list_tasks() -> None:
-    """Show the tasks and groups, by benchmark."""
+    """Print the tasks and groups, by benchmark."""
     console = table_console()
-    for benchmark in registry.there():
+    for benchmark in registry.usable_benchmarks():
         tasks, groups = benchmark.tasks, registry.groups(benchmark.name)
         console.print(f"[bold]{benchmark.title}[/] ({len(tasks)} tasks)")
         for kind, names in (("groups", groups), ("tasks", tasks)):
@@ -87,21 +92,21 @@ def list_tasks() -> None:
 
 @app.command()
 def path() -> None:
-    """Print the folder of the tasks, for `--include_path`."""
+    """Print the folder of the task files, for lmms_eval `--include_path`."""
     print(Path(__file__).resolve().parent.parent)
 
 
 @app.command("settings")
 def list_settings() -> None:
-    """Print every option and variable, as docs/settings.md has them."""
+    """Print every option and variable, as in docs/settings.md."""
     print(settings.markdown(), end="")
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where logs and the tiny checkpoint go.")] = Path(
-        "out/demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for runs, logs and the tiny checkpoint.")
+    ] = Path("out/demo"),
 ) -> None:
     """Run the packaged sample end to end on this machine, with four small models."""
     from lmms_eval_tasks.sample import demo as demonstration
@@ -112,15 +117,20 @@ def demo(
 
 @data_app.command()
 def status() -> None:
-    """Show which benchmarks' data is there, and what is missing or unreadable."""
+    """Show each benchmark's data: where it is, and which videos are missing or unreadable."""
     root = settings.data_root()
     sample.ready()
     left = ("benchmark", "found", "where", "version")
-    table = Table(*left, title=f"Data root: {root} ({settings.DATA})", title_justify="left")
+    table = Table(
+        *left,
+        title=f"Data root: {root} (to change it: lmms_eval {settings.DATA.option} ROOT, "
+        f"or {settings.DATA}=ROOT)",
+        title_justify="left",
+    )
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
-    for benchmark in registry.there():
+    for benchmark in registry.usable_benchmarks():
         name, found = benchmark.name, benchmark.status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
         kinds = [why.partition(":")[0] for why in found.bad.values()]
@@ -137,22 +147,28 @@ def status() -> None:
 @data_app.command()
 def prepare(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
-    source: Annotated[Path, typer.Option("--from", help="The data file, or its folder.")],
-    link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
+    source: Annotated[
+        Path, typer.Option("--from", help="The data file, or the folder that holds it.")
+    ],
+    link: Annotated[bool, typer.Option(help="Make links instead of copies.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    if settings.is_sample():  # which is never changed
-        raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    print(registry.named(benchmark).prepare(source, settings.data_root(), link))
+    if settings.is_sample():  # the sample is never changed
+        raise DataError(
+            f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
+            "unset it, or set it to a folder"
+        )
+    print(registry.find_benchmark(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()
 def models(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Models, as in --model.")
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Names of models, as in lmms_eval --model."),
     ] = None,
 ) -> None:
-    """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
+    """Print how model classes take videos, pictures and sound, and the argument for 32 frames."""
     from lmms_eval_tasks.models import capability_pages
 
     for name in names or ():
@@ -163,19 +179,23 @@ def models(
 
 @prompts_app.callback()
 def _group() -> None:
-    """Keeps `import` a command of its own."""
+    """Keep `import` a command of its own: typer merges a single command into its group."""
 
 
 @prompts_app.command("import")
 def import_prompts(
-    benchmark: Annotated[str, typer.Argument(help="Whose prompts.")],
-    clone: Annotated[Path, typer.Option("--from", help="Your clone of the authors' repository.")],
-    to: Annotated[Path, typer.Option(help="The folder to write, for --prompts.")] = Path("prompts"),
+    benchmark: Annotated[str, typer.Argument(help="The benchmark.")],
+    clone: Annotated[
+        Path, typer.Option("--from", help="Folder with your clone of the authors' repository.")
+    ],
+    to: Annotated[Path, typer.Option(help="Folder to write, for use with --prompts.")] = Path(
+        "prompts"
+    ),
 ) -> None:
-    """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
+    """Write the authors' prompts, taken from your clone of their repository, for --prompts."""
     from lmms_eval_tasks.commands import authors_prompts
 
-    for line in authors_prompts.write(registry.named(benchmark).name, clone, to):
+    for line in authors_prompts.write_prompts(registry.find_benchmark(benchmark).name, clone, to):
         print(line)
 
 
@@ -198,19 +218,21 @@ def _add_commands_of_benchmarks() -> None:
         try:
             registry.part(name, "commands").add(own)
         except registry.ERRORS as error:
-            say(f"the commands of {name} are not available ({error!r})")
+            notify(f"the commands of {name} are not available ({error!r})")
         for known in ("registered_commands", "registered_groups"):
             for one in getattr(own, known):
                 if (called := _name_of(one)) in taken:
-                    say(f"the command {called} of {name} is left out: there is one already")
+                    notify(
+                        f"the command {called} of {name} is skipped: another command has this name"
+                    )
                 else:
                     taken.add(called)
                     getattr(app, known).append(one)
 
 
-def _name_of(one: Any) -> str:
-    """The name of a command or of a group of commands."""
-    return str(one.name or one.callback.__name__.replace("_", "-"))
+def _name_of(command: Any) -> str:
+    """Return the name of a command or of a group of commands."""
+    return str(command.name or command.callback.__name__.replace("_", "-"))
 
 
 _add_commands_of_benchmarks()

@@ -1,4 +1,4 @@
-"""The command `doctor`: what would stop or spoil a run, in a minute before it."""
+"""The command `doctor`: checks, in a minute before a run, for all that would stop or spoil it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ _MARKS = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "error": ("✘", "
 def doctor_command(
     *,
     tasks: Annotated[
-        str, typer.Option(help="Tasks or groups, separated by commas; of all data there are.")
+        str,
+        typer.Option(
+            help="Tasks or groups, separated by commas; default: all benchmarks with data."
+        ),
     ] = "",
-    model: Annotated[str | None, typer.Option(help="As the host's --model.")] = None,
+    model: Annotated[str | None, typer.Option(help="As in lmms_eval --model.")] = None,
     model_args: ModelArgs = "",
     force_simple: ForceSimple = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Find what would stop a run, before it. A judge that --judge names is asked one question."""
+    """Check everything that could stop a run. With --judge, send the judge one test question."""
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     run = {"model": model, "model_args": model_args, "force_simple": force_simple}
     console, begun, found = table_console(), time.monotonic(), []
@@ -44,7 +47,10 @@ def doctor_command(
             _show(console, one)
     counts = Counter(one.state for one in found)
     if as_json:
-        findings = [one._asdict() for one in found]
+        findings = [
+            {"state": one.state, "told": one.message, "mend": one.mend, "about": one.about}
+            for one in found
+        ]
         print(json.dumps({"ok": not counts["error"], "findings": findings}, indent=2))
     else:
         numbers = f"errors: {counts['error']}, warnings: {counts['warning']}, ok: {counts['ok']}"
@@ -62,15 +68,17 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     from lmms_eval_tasks.models import model_capabilities
 
     host = DoctorCheck(
-        "host", needs.examined, f"pip install lmms-eval=={model_capabilities.table().host}"
+        "lmms-eval",
+        needs.examined,
+        f"pip install lmms-eval=={model_capabilities.capability_table().host}",
     )
     yield from carried_out([*machine.checks(), host])
     named = None
-    with suppress(Exception):  # is told when the model's turn comes
-        named = model_class.named(run)
+    with suppress(Exception):  # the check of the model will report this
+        named = model_class.run_model(run)
     model = partial(model_class.examined, run) if run["model"] else None
     with machine.usable_cache(), context.begun(named):
-        sent = uploads.lines if run["model"] else None
+        sent = uploads.upload_lines if run["model"] else None
         if settings.is_sample():
             yield from carried_out(
                 [DoctorCheck("packaged sample", _sample, f"{settings.CACHE}=DIR")]
@@ -79,16 +87,16 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
 
 
 def _sample() -> Findings:
-    """Make it: the checks behind this one look at its files."""
+    """Prepare the packaged sample, since later checks read its files; no findings."""
     sample.ready()
     yield from ()
 
 
-def _show(console: Console, one: Finding) -> None:
-    """A line with a mark, and under it what mends it."""
-    mark, colour = _MARKS[one.state]
-    mark = mark if console.encoding.startswith("utf") else one.state
-    told = Text.assemble((f"{mark} ", colour), (f"{one.about}: ", "bold"), one.told)
-    if one.mend:
-        told.append(f"\n    -> {one.mend}", style=colour)
+def _show(console: Console, finding: Finding) -> None:
+    """Print a finding as a line with a mark, and below it how to correct it."""
+    mark, colour = _MARKS[finding.state]
+    mark = mark if console.encoding.startswith("utf") else finding.state
+    told = Text.assemble((f"{mark} ", colour), (f"{finding.about}: ", "bold"), finding.message)
+    if finding.mend:
+        told.append(f"\n    -> {finding.mend}", style=colour)
     console.print(told, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The commands about judges: `estimate` before a run, `cache` for the replies paid for."""
+"""The commands about judges: `estimate` before a run, `cache` for replies that were paid for."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 
-cache_app = typer.Typer(help="Export and load the judges' replies.", no_args_is_help=True)
+cache_app = typer.Typer(help="Export and import judges' replies.", no_args_is_help=True)
 Folder = Annotated[
-    Path | None, typer.Option("--cache", help="Its folder; LMMS_EVAL_TASKS_JUDGE_CACHE if unset.")
+    Path | None,
+    typer.Option("--cache", help="Folder of the cache; default: LMMS_EVAL_TASKS_JUDGE_CACHE."),
 ]
 
 
@@ -26,16 +27,20 @@ Folder = Annotated[
 def estimate_command(
     *,
     tasks: Annotated[str, typer.Option(help="Tasks or groups, separated by commas.")],
-    limit: Annotated[int | None, typer.Option(help="As the host's --limit.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Judge calls a second.")] = None,
+    limit: Annotated[int | None, typer.Option(help="As in lmms_eval --limit.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Judge calls per second, to estimate the time.")
+    ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="As the host's --model: say what a run uploads to its server."),
+        typer.Option(
+            help="As in lmms_eval --model; adds what a run uploads to the model's server."
+        ),
     ] = None,
     model_args: ModelArgs = "",
     force_simple: ForceSimple = False,
 ) -> None:
-    """Say before a run how much it generates and judges, what that costs and how long it takes."""
+    """Estimate the generations, judgements, cost and time of a run; sends no request."""
     from lmms_eval_tasks.judges import costs, run
     from lmms_eval_tasks.runs import estimate, prepare
 
@@ -49,11 +54,11 @@ def estimate_command(
         config = prepare.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()
-    show(table_console(), estimate.table(found, rate or assumed))
+    show(table_console(), estimate.estimate_tables(found, rate or assumed))
     notes = [note for one in found for note in one.notes]
     notes.append(
-        f"judging takes: at {rate or assumed:g} calls a second"
-        + ("" if rate else f" ({why}; --rate)")
+        f"time of judging: {rate or assumed:g} calls per second"
+        + ("" if rate else f" ({why}; to change it: --rate)")
     )
     notes.append(f"cost: {run.current().prices.origin}; verdicts in the cache are free")
     if model:
@@ -69,20 +74,20 @@ def estimate_command(
 def export(
     cache: Folder = None,
     out: Annotated[
-        Path | None, typer.Option(help="A JSONL file; standard output if unset.")
+        Path | None, typer.Option(help="JSONL file to write; default: standard output.")
     ] = None,
 ) -> None:
     """Write all replies as JSON lines: request, reply, judge, task, time."""
-    from lmms_eval_tasks.judges.cache import lines
+    from lmms_eval_tasks.judges.cache import cached_replies
 
     folder = _folder(cache)
     files = sorted(folder.glob("*.sqlite3"))
     if not files:
-        raise JudgeError(f"{folder}: there is no cache of judges' replies here")
+        raise JudgeError(f"{folder}: no cache of judges' replies in this folder")
     try:
         with out.open("w", encoding="utf-8") if out else nullcontext(sys.stdout) as stream:
             for file in files:
-                for line in lines(file):
+                for line in cached_replies(file):
                     print(json.dumps(line), file=stream)
     except OSError as error:
         raise JudgeError(f"{out}: cannot be written ({error.strerror})") from None
@@ -90,22 +95,22 @@ def export(
 
 @cache_app.command()
 def load(
-    file: Annotated[
-        Path, typer.Argument(help="Another cache: of a node or another machine (.sqlite3).")
-    ],
+    file: Annotated[Path, typer.Argument(help="Cache file of another machine or node (.sqlite3).")],
     cache: Folder = None,
 ) -> None:
-    """Put another cache's replies into this one; may be repeated."""
+    """Add the replies of another cache to this one; can be run again."""
     from lmms_eval_tasks.judges.cache import COMMON, Cache
 
     if not file.is_file():
-        raise JudgeError(f"{file}: there is no such file")
+        raise JudgeError(f"{file}: no such file")
     with closing(Cache(_folder(cache) / COMMON)) as opened:
         print(f"{opened.load(file):,} new replies")
 
 
-def _folder(given: Path | None) -> Path:
-    folder = given or settings.judge_cache()
+def _folder(path: Path | None) -> Path:
+    folder = path or settings.judge_cache()
     if folder is None:
-        raise JudgeError(f"{settings.JUDGE_CACHE} is off: name the cache's folder with --cache")
+        raise JudgeError(
+            f"{settings.JUDGE_CACHE}=off, so there is no cache: name its folder with --cache DIR"
+        )
     return folder

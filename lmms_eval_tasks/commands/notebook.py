@@ -1,10 +1,10 @@
-"""For Python and notebooks: the docs of a task, the item of one reply, a saved run as data frames.
+"""Functions for Python and notebooks: a task's docs, one reply's item, saved runs as data frames.
 
     >>> import lmms_eval_tasks
     >>> lmms_eval_tasks.read_run("out").numbers
     >>> lmms_eval_tasks.score_reply("maia_vsv", lmms_eval_tasks.load_docs("maia_vsv")[0], "A")
 
-docs/python.md shows each. Settings are taken from the environment at each call, as a run does.
+docs/python.md shows each of them. Each call reads the settings from the environment, as a run does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks import context, judges, registry, sample
 from lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.judges.asking import VerdictSource
 from lmms_eval_tasks.report import compared_runs, exports
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.runs import prepare, scoring
@@ -31,8 +31,8 @@ class RunFrames(NamedTuple):
     """Saved runs as pandas data frames, which join by `run`, `task` and `id`.
 
     runs: a row for each run: `run` (its name), `model`, `command`, and `folder`.
-    items: a row for each item, with the fields of its task; those of other tasks are NaN there.
-    verdicts: a row for each verdict of a judge: `verdict` is its name, `score` NaN without one.
+    items: a row for each item, with the fields of its task; fields of other tasks are NaN.
+    verdicts: a row for each verdict of a judge: `verdict` is its name, `score` is NaN without one.
     numbers: a row for each headline number, with its 95 % interval, `valid` and `conditions`.
     """
 
@@ -45,7 +45,7 @@ class RunFrames(NamedTuple):
 def read_run(*paths: str | Path) -> RunFrames:
     """Read saved runs: output folders of lmms-eval, or files of samples in them.
 
-    Runs of several models, or of one model in several folders, have names of their own.
+    Several models, or one model in several folders, are several runs with different names.
 
     Raises:
         TasksError: there is no saved run of our tasks, a file is damaged, or pandas is not
@@ -55,8 +55,8 @@ def read_run(*paths: str | Path) -> RunFrames:
     import pandas
 
     with context.begun():
-        found = compared_runs.read([Path(one) for one in paths])
-        numbers = exports.frame([*exports.rows(found)])
+        found = compared_runs.read_sides([Path(one) for one in paths])
+        numbers = exports.frame([*exports.headline_rows(found)])
         runs = [
             {
                 "run": side.label,
@@ -76,16 +76,16 @@ def read_run(*paths: str | Path) -> RunFrames:
     )
 
 
-def _items(found: list[Side]) -> Iterator[Mapping[str, object]]:
-    for side in found:
-        for task, item in side.asked:
+def _items(sides: list[Side]) -> Iterator[Mapping[str, object]]:
+    for side in sides:
+        for task, item in side.task_items:
             own = {name: value for name, value in item.items() if name != "verdicts"}
             yield {"run": side.label, "task": task.name, **own}
 
 
-def _verdicts(found: list[Side]) -> Iterator[Mapping[str, object]]:
-    for side in found:
-        for task, item in side.asked:
+def _verdicts(sides: list[Side]) -> Iterator[Mapping[str, object]]:
+    for side in sides:
+        for task, item in side.task_items:
             for name, verdict in (item.get("verdicts") or {}).items():
                 yield {
                     **{"run": side.label, "task": task.name, "id": item["id"], "verdict": name},
@@ -94,26 +94,27 @@ def _verdicts(found: list[Side]) -> Iterator[Mapping[str, object]]:
 
 
 def load_docs(task: str) -> list[Doc]:
-    """The docs of a task on the user's data (`LMMS_EVAL_TASKS_DATA`), in their order.
+    """Return the docs of a task from the user's data (`LMMS_EVAL_TASKS_DATA`), in their order.
 
     Raises:
-        TasksError: there is no such task, or its data are missing or bad; says what to do.
+        TasksError: there is no such task, or its data are missing or invalid; the message says what
+            to do.
     """
     benchmark = _benchmark(task)
     with context.begun():
         sample.ready()
-        return prepare.docs(benchmark, task)
+        return prepare.usable_docs(benchmark, task)
 
 
 def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> JsonObject:
-    """Return the item of one reply, as a run saves it.
+    """Return the item of one reply, in the form in which a run saves it.
 
     Args:
-        task: its name.
-        doc: one of `load_docs(task)`.
+        task: name of the task.
+        doc: an element of `load_docs(task)`.
         reply: the model's text.
-        judge: as `--judge` takes it; `none` asks nobody, and an item that needs a verdict has the
-            status `unjudged`.
+        judge: a judge in the form of `--judge`. With `none`, no judge is asked, and an item that
+            needs a verdict has the status `unjudged`.
 
     Raises:
         TasksError: there is no such task, or the judge cannot be used.
@@ -121,12 +122,14 @@ def score_reply(task: str, doc: Doc, reply: str, *, judge: str = "none") -> Json
     benchmark = _benchmark(task)
     own = benchmark.tasks[task]
     with context.begun():
-        asker = Asker(judges.make(prepare.judge_config(benchmark, judge)))
+        asker = VerdictSource(judges.make_judge(prepare.judge_config(benchmark, judge)))
         return scoring.scored(own, own.log_entry(doc), reply, asker)
 
 
 def _benchmark(task: str) -> Benchmark:
-    known = {name: one for one in registry.there() for name in one.tasks}
+    known = {name: one for one in registry.usable_benchmarks() for name in one.tasks}
     if task not in known:
-        raise TasksError(f"there is no task {task!r}{nearest(task, known)} (lmms-eval-tasks list)")
+        raise TasksError(
+            f"no task {task!r}{nearest(task, known)} (all tasks: lmms-eval-tasks list)"
+        )
     return known[task]

@@ -23,46 +23,63 @@ _ENDS = {"latex": "tex", "text": "txt"}
 def report_command(
     runs: Annotated[
         list[Path],
-        typer.Argument(help="Folders or sample files of runs; the first is compared with others."),
+        typer.Argument(
+            help="Folders or sample files of saved runs; the others are compared with the first."
+        ),
     ],
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file; of inspect a folder. report.FORM if unset."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write, or with --format inspect a folder; default: report.FORMAT.",
+        ),
     ] = None,
     form: Annotated[
         Form,
-        typer.Option("--format", help="text: on the terminal; inspect: logs for `inspect view`."),
+        typer.Option(
+            "--format",
+            help="Format of the output; text: on the terminal; inspect: logs for `inspect view`.",
+        ),
     ] = "html",
     media: Annotated[
         Path | None,
-        typer.Option(help="Folder for clips that the page plays; best beside the page."),
+        typer.Option(help="Folder for clips that the page plays, best next to the page."),
     ] = None,
 ) -> None:
-    """Show saved runs (`--log_samples`) beside each other, beside the paper, and item by item."""
+    """Compare saved runs (`--log_samples`) with each other and with the paper, item by item."""
     from lmms_eval_tasks.report import compared_runs, exports, run_page
     from lmms_eval_tasks.report.exchange import inspect_logs
 
     if media is not None and form != "html":
-        raise TasksError("--media is for the page: leave it out, or --format")
+        raise TasksError("--media works only with --format html: leave one of the two options out")
     page = output or Path(f"report.{_ENDS.get(form, form)}")
     if form == "inspect":
-        inspect_logs.check()
+        inspect_logs.check_inspect()
         check_folder(page, "--output")
-        logs = inspect_logs.write(compared_runs.read(runs), page)
+        logs = inspect_logs.write_logs(compared_runs.read_sides(runs), page)
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
         return
     if form == "text" and output is None:
-        found = compared_runs.read(runs)
-        show(table_console(), [*exports.tables(list(exports.rows(found))), *exports.notes(found)])
+        found = compared_runs.read_sides(runs)
+        show(
+            table_console(),
+            [
+                *exports.run_tables(list(exports.headline_rows(found))),
+                *exports.condition_notes(found),
+            ],
+        )
         return
     if form not in ("text", "json"):
         extras.require("report", f"--format {form}")
     check_output(page)
-    found = compared_runs.read(runs)
+    found = compared_runs.read_sides(runs)
     if form == "html":
         text = run_page.html(found, media, page)
     else:
-        text = exports.FORMS[form](list(exports.rows(found)), exports.notes(found))
+        text = exports.FORMS[form](
+            list(exports.headline_rows(found)), exports.condition_notes(found)
+        )
     write_text(page, text)
     print(f"{page}: {', '.join(side.label for side in found)}")

@@ -1,4 +1,4 @@
-"""The commands on saved runs: `rescore` computes every metric again, `judge` asks for verdicts."""
+"""The commands for saved runs: `rescore` computes all metrics again, `judge` adds verdicts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
 from lmms_eval_tasks.utils import saved_runs as saved_files
 
-Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
-Output = Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")]
+Logs = Annotated[
+    list[Path], typer.Argument(help="Sample files of saved runs, or folders with them.")
+]
+Output = Annotated[Path | None, typer.Option(help="JSON file for the numbers.")]
 
 
 def rescore_command(logs: Logs, *, output: Output = None) -> None:
-    """Compute every metric again from samples saved with `--log_samples`; asks nobody."""
-    settings.check()
+    """Compute every metric again from samples saved with `--log_samples`; sends no request."""
+    settings.check_settings()
     _score(_read(logs), None, output)
 
 
@@ -32,23 +34,29 @@ def judge_command(
     *,
     batch: Annotated[
         Path | None,
-        typer.Option(help="Ask nobody: write the requests as an OpenAI batch (half the price)."),
+        typer.Option(
+            help="File to write the requests to, as an OpenAI batch (half the price); no judge is "
+            "asked."
+        ),
     ] = None,
     batch_results: Annotated[
-        Path | None, typer.Option(help="Take the replies from a batch's results.")
+        Path | None,
+        typer.Option(help="File with the results of such a batch; the replies are read from it."),
     ] = None,
     output: Output = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Folder for the run with its verdicts; LOGS_judged if unset."),
+        typer.Option(help="Folder for a copy of the run with its verdicts; default: LOGS_judged."),
     ] = None,
 ) -> None:
-    """Give saved answers this judge's verdicts; those that it gave before are kept."""
+    """Judge the answers of saved runs; verdicts that this judge gave before are kept."""
     if batch is not None and batch_results is not None:
-        raise TasksError("either --batch writes a file or --batch-results reads one, not both")
+        raise TasksError(
+            "--batch writes a file and --batch-results reads one: use one of the two options"
+        )
     saved = _read(logs)
     spec = settings.text(settings.JUDGE)
-    spec = spec or prepare.judge_config(registry.load(saved[0][0]), env=os.environ).model
+    spec = spec or prepare.judge_config(registry.load_benchmark(saved[0][0]), env=os.environ).model
     if save is None:
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent
@@ -69,9 +77,9 @@ def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | Non
 
 
 def _read(logs: Sequence[Path]) -> Saved:
-    """Saved runs by benchmark; a DataError if nothing of ours is there."""
+    """Return saved runs by benchmark; a DataError if there is no run of our tasks."""
     may_fail = settings.may_fail()
-    read = [saved_files.read(file) for file in saved_files.find(logs)]
+    read = [saved_files.read_saved_run(file) for file in saved_files.find_sample_files(logs)]
     runs = saved_files.join_parts(read, may_fail)
     found = [
         (name, own)
@@ -79,5 +87,7 @@ def _read(logs: Sequence[Path]) -> Saved:
         if (own := [run for run in runs if registry.of_task_name(run.task) == name])
     ]
     if not found:
-        raise DataError(f"no tasks of this suite in {', '.join(str(run.file) for run in runs)}")
+        raise DataError(
+            f"no tasks of lmms-eval-tasks in {', '.join(str(run.file) for run in runs)}"
+        )
     return found

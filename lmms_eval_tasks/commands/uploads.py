@@ -1,7 +1,7 @@
-"""Bytes that a run uploads to its model's server: by the first clips of each task, encoded.
+"""The bytes that a run uploads to its model's server, measured on some clips of each task.
 
-The host's classes that ask a server encode all frames of a clip anew for each question (base64 in
-JSON), which is gigabytes for a benchmark. What they would send is made here with their own code.
+lmms-eval's classes for servers encode all frames of a clip anew for each question (base64 in JSON),
+which is gigabytes for a benchmark. Here, lmms-eval's own code makes what these classes would send.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import media, messages, prepare
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
-SAMPLED = 5  # docs of a task whose media are encoded, from all over it and of different videos
-CODED = 4 / 3  # base64
-# Classes that ask a server, of which it was not looked at what they send.
+SAMPLED = 5  # number of docs of a task whose media are encoded, spread over the task and its videos
+CODED = 4 / 3  # bytes of base64 for each byte
+# Classes for servers whose requests were not examined.
 UNKNOWN = ("claude", "generation_api", "gpt4o_audio", "gpt4v", "qwen_vl_api", "reka")
 
 
 class Sent(NamedTuple):
-    """The bytes that go to the server for one doc."""
+    """The bytes that are sent to the server for one doc."""
 
     request: float
-    file: float = 0  # that is uploaded once for all questions on it
+    file: float = 0  # bytes of a file that is uploaded once for all its questions
 
 
 class Upload(NamedTuple):
-    """The bytes that go to the server for a task; None where they are not known."""
+    """The bytes that are sent to the server for a task; None if they are unknown."""
 
     task: str
     requests: int
-    each: float | None  # a request, on average
-    files: int = 0  # that are uploaded by themselves, once
-    file: float = 0  # one of them, on average
-    how: str = ""  # what it rests on
+    each: float | None  # mean bytes of a request
+    files: int = 0  # number of files that are uploaded separately, once each
+    file: float = 0  # mean bytes of such a file
+    how: str = ""  # the basis of the figures
 
     @property
     def total(self) -> float | None:
-        """Bytes of all requests and files."""
+        """The bytes of all requests and files; None if they are unknown."""
         return None if self.each is None else self.requests * self.each + self.files * self.file
 
     def __str__(self) -> str:
         if self.total is None or self.each is None:
-            return f"{self.task}: not known ({self.how})"
+            return f"{self.task}: unknown ({self.how})"
         files = f", {self.files:,} files of {size(self.file)}, each once" if self.file else ""
         each = f"{self.requests:,} requests of {size(self.each)}{files}"
         return f"{self.task}: {size(self.total)}: {each} ({self.how})"
 
 
 def size(number: float) -> str:
-    """Bytes in words: `9.1 MB`."""
+    """Return a number of bytes as text, such as `9.1 MB`."""
     for unit, least in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if number >= least:
             return f"{number / least:,.1f} {unit}"
@@ -71,113 +71,116 @@ def size(number: float) -> str:
 
 
 def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = None) -> list[str]:
-    """Lines on what a run of these tasks uploads, a task each and their sum.
+    """Return lines about the uploads of a run of these tasks: a line for each task, and their sum.
 
     Args:
-        run: `model`, `model_args`, `force_simple` as `simple_evaluate` is told.
-        tasks: their names.
-        limit: as the host's `--limit`.
+        run: `model`, `model_args` and `force_simple`, as for `simple_evaluate`.
+        tasks: names of the tasks.
+        limit: lmms-eval's `--limit`.
 
     Raises:
-        TasksError: there is no such model, or it cannot take what the tasks hand over.
+        TasksError: there is no such model, or it cannot take the media of the tasks.
     """
-    with context.begun(model_class.named(run)):
+    with context.begun(model_class.run_model(run)):
         model, asked = context.current().model, []
-        for benchmark, names in registry.chosen(tasks):
+        for benchmark, names in registry.benchmarks_of(tasks):
             try:
                 found = benchmark.load(names)
-            except DataError:  # a video that is bad; without one some clips cannot be made
+            except DataError:  # a video is missing or damaged; then some clips cannot be made
                 found = benchmark.load(names, videos=False)
             asked += [(benchmark, found, name) for name in names]
         if model is not None:
             prepare.go_by_plan(model, [prepare.needs_of(*one) for one in asked])
-        return list(lines(asked, limit))
+        return list(upload_lines(asked, limit))
 
 
-def lines(
-    asked: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
+def upload_lines(
+    tasks: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
 ) -> Iterator[str]:
-    """Lines on what the running model, whose plan is made, uploads for these tasks."""
+    """Yield lines about the uploads of the running model, whose plan is made, for these tasks."""
     if (model := context.current().model) is None:
         return
     who, name = f"{model.name} ({model.interface})", _name(model.name)
     if name in UNKNOWN:
-        yield f"not known: {who} asks a server, and what it sends was not looked at"
+        yield f"unknown: {who} sends requests to a server, and its code was not examined"
         return
     if (measure := _measure(name, model)) is None:
-        yield f"nothing: {who} runs here"
+        yield f"nothing: {who} runs on this machine"
         return
     if model.arguments.get("pass_video_url"):
-        yield f"{who} sends a video's address in its place: the server reads the file itself"
+        yield f"{who} sends the address of a video, not the video: the server reads the file itself"
     with endpoints.right_media():
-        each = [_of_task(*one, measure, limit) for one in asked]
+        each = [_of_task(*one, measure, limit) for one in tasks]
         yield from map(str, each)
         known = [one.total for one in each if one.total is not None]
         if not known:
             return
         total, unknown = f"{size(sum(known))} in all", len(each) - len(known)
-        told = f"{total}, but for {unknown} tasks of which it is not known" if unknown else total
+        told = f"{total}, without {unknown} tasks whose size is unknown" if unknown else total
         option = settings.MODEL_PICTURES.option
         by_address = model.arguments.get("pass_video_url")
         if isinstance(measure, _Chat) and _format(measure) == "PNG" and not by_address:
-            told += f"; frames and pictures as JPEG ({option} jpeg) are a seventh of PNG"
+            told += (
+                f"; frames and pictures as JPEG ({option} jpeg) are about a seventh of PNG's size"
+            )
         yield told
 
 
 def _format(measure: Measure) -> str:
-    """The format in which a class encodes pictures; "" if it sends whole files."""
-    if not isinstance(measure, _Chat):  # which alone asks the host's variables
+    """Return the format in which a class encodes pictures; "" if it sends whole files."""
+    if not isinstance(measure, _Chat):  # only chat classes read lmms-eval's variables
         return "PNG" if isinstance(measure, _Simple) else ""
     name, quality = endpoints.picture_format()
     return f"{name} of quality {quality}" if quality else name
 
 
 def _name(name: str) -> str:
-    """The model's own name, of an alias too."""
-    models = model_capabilities.table().models.items()
+    """Return the model's name in the table of models; `name` may be an alias."""
+    models = model_capabilities.capability_table().models.items()
     return next((own for own, entry in models if name == own or name in entry.aliases), name)
 
 
 # --- a task ---------------------------------------------------------------------------------------
 
-Measure = Callable[[Sequence[Part]], Sent]  # of a doc's parts
+Measure = Callable[[Sequence[Part]], Sent]  # measures the parts of a doc's prompt
 
 
 def _of_task(
-    benchmark: Benchmark, found: LoadedData, name: str, measure: Measure, limit: int | None
+    benchmark: Benchmark, loaded: LoadedData, name: str, measure: Measure, limit: int | None
 ) -> Upload:
-    docs = benchmark.docs(found, name)
-    docs = docs[: media.asked([len(docs)], limit)[0]]
+    docs = benchmark.docs(loaded, name)
+    docs = docs[: media.docs_per_task([len(docs)], limit)[0]]
     shown = list({_window(benchmark, doc): doc for doc in docs}.values())
-    among = shown if len(shown) >= SAMPLED else docs  # files differ more than texts
+    # Prefer different files, which differ more than texts.
+    among = shown if len(shown) >= SAMPLED else docs
     tried = [among[place] for place in uniform_indices(len(among), SAMPLED)] if docs else []
     task = benchmark.tasks[name]
     try:
         sent = [measure(task.prompt({**doc, "task": name})) for doc in tried]
-    except Exception as error:  # of the host's code, which fails so in the run, too
+    except Exception as error:  # an error of lmms-eval's code, which will occur in the run, too
         why = " ".join(str(error).split()) or type(error).__name__
         return Upload(name, len(docs), None, how=why[:200])
     if not sent:
         return Upload(name, 0, 0.0, how="no docs")
     each, file = (sum(numbers) / len(sent) for numbers in zip(*sent, strict=True))
     least, most = (size(end(sum(one) for one in sent)) for end in (min, max))
-    spread = "" if least == most else f", of {least} to {most}"
+    spread = "" if least == most else f", {least} to {most} each"
     coded = f", as {name_of}" if (name_of := _format(measure)) else ""
-    how = f"by {len(sent)} of them{spread}{coded}"
+    how = f"estimated from {len(sent)} requests{spread}{coded}"
     return Upload(name, len(docs), each, len(shown) if file else 0, file, how)
 
 
 def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
-    """The key that tells a doc's media from others."""
+    """Return the key that distinguishes a doc's media from others."""
     cut = benchmark.media_job(doc)
     return cut.key if cut else (doc.get("video_path"),)
 
 
-# --- what the classes send ------------------------------------------------------------------------
+# --- the classes' requests ------------------------------------------------------------------------
 
 
 def _measure(name: str, model: context.RunModel) -> Measure | None:
-    """The function that measures what a class sends for a doc; None if it asks no server."""
+    """Return the function that measures a class's request for a doc; None if it has no server."""
     arguments = model.arguments
     if name == "gemini":
         return _gemini
@@ -210,7 +213,7 @@ def _frames(model: context.RunModel) -> int:
 
 
 class _Chat:
-    """A chat class: the JSON of the messages that the host makes."""
+    """The size of a chat class's request: the JSON of lmms-eval's messages."""
 
     def __init__(self, form: str, frames: Mapping[str, Json], more: Mapping[str, Json]) -> None:
         self._form, self._frames, self._more = form, frames, more
@@ -224,7 +227,7 @@ class _Chat:
 
 
 class _Simple:
-    """The simple class `openai`, and `litellm`'s, which is made of it: its own methods."""
+    """The size of a request of the simple class `openai`, or of `litellm`, which is based on it."""
 
     def __init__(self, model: context.RunModel) -> None:
         self._class: Any = model_class.built(model)
@@ -241,13 +244,13 @@ class _Simple:
                 sent += len(self._class.encode_audio_file(self._self, visual)[0])
             elif kind == ".mp4":
                 sent += sum(map(len, self._class.encode_video(self._self, visual, self._frames)))
-            elif not isinstance(visual, Mapping):  # samples are not sent
+            elif not isinstance(visual, Mapping):  # samples of sound are not sent
                 sent += len(self._class.encode_image(self._self, visual))
         return Sent(sent)
 
 
 def _gemini(parts: Sequence[Part]) -> Sent:
-    """A video is a file that is uploaded; sound and pictures stand in the request."""
+    """Return the size of a request to Gemini: videos are uploaded files, other media are inline."""
     request, file = 0.0, 0.0
     for content in messages.messages_of(parts)[0]["content"]:
         kind, held = content["type"], content.get("url", content.get("text"))

@@ -1,21 +1,23 @@
-"""Candidates and their answers, put to the questions of the release.
+"""Answers of candidates, joined to the questions of the release.
 
     MODEL/DIMENSION.json                          a list of {Q, A}; A is the model's answer
-    RUN_samples_cvrr_es_DIMENSION.jsonl           written by the host with --log_samples
+    RUN_samples_cvrr_es_DIMENSION.jsonl           written by lmms-eval with --log_samples
 
-Some released questions begin with image tokens ("<image> <image>\\n..."), some answers end in
-"</s>": both are taken off. Saved samples have the questions' ids. In predictions questions repeat
-("What is happening in the video?" is asked of many videos), files come in other orders than the
-annotations, and an answer at the wrong question is never seen again. So an answer is joined by what
-shows where it belongs, the surest first:
+Some released questions begin with image tokens ("<image> <image>\\n..."), and some answers end in
+"</s>": both are removed.
 
-1. order: all questions are the annotations', place by place.
-2. text: the question is unique in the dimension, in the annotations and among the answers.
-3. neighbours: up to the next unique question on either side all questions are the same.
-4. last: one answer and one question of this text are left.
+Saved samples have the ids of their questions; predictions have none. There the same question ("What
+is happening in the video?") is asked about many videos, and files are not in the order of the
+annotations. An answer joined to the wrong question would never be noticed. So an answer is joined
+by the first of these rules that holds, the most certain first:
 
-A question may stand behind the context that two-step prompting put in front of it. What nothing
-shows is not joined but told, with its file, and stops unless the user leaves such items out
+1. order: all questions of the file equal those of the annotations, in order.
+2. text: the question occurs once in the annotations of the dimension and once in the file.
+3. neighbours: all questions between the same two such questions are equal.
+4. last: a single answer and a single question with this text are left.
+
+A question may follow the context of a two-step prompt. An answer without a certain question is not
+joined but reported with its file; the command stops unless the user leaves such items out
 (`--allow-bad-items`). Empty answers are kept and counted.
 """
 
@@ -35,52 +37,55 @@ from lmms_eval_tasks.media.sources import LEAVE_OUT
 from lmms_eval_tasks.utils import released_files, saved_runs
 from lmms_eval_tasks.utils.replies import reply_text
 
-# <image>, <video>, <|image|>, <image_1>, <im_start>, <ImageHere>: what prompts put in for pictures.
+# Tokens that prompts put in for pictures: <image>, <video>, <|image|>, <image_1>, <im_start>,
+# <ImageHere>.
 _TOKEN = r"<\|?(?:image|img|im|video|vid|frame)(?:[_ ]?\w+)?\|?>"
 _TOKENS = re.compile(rf"^(?:\s*{_TOKEN})+\s*", re.IGNORECASE)
 _END = re.compile(r"(?:\s*</s>)+\s*$")
 
 
 class CandidateAnswer(NamedTuple):
-    """One entry of a file."""
+    """An answer in a file, with its question."""
 
-    id: str  # of the question, as our saved samples have it; "" in predictions
-    question: str  # without image tokens; "" if the file does not say
-    text: str | None  # what the candidate said, without "</s>"; None if the entry holds no text
-    video: str = ""  # and the reference, as our saved samples have them
+    id: str  # the question's id in saved samples; "" in predictions
+    question: str  # without image tokens; "" if the file does not have it
+    text: str | None  # the answer without "</s>"; None if the entry has no text
+    video: str = ""  # video and reference from saved samples; "" in predictions
     reference: str = ""
 
 
 class AnswerFile(NamedTuple):
-    """A candidate's answers in one dimension, in the order of their file."""
+    """A candidate's answers in one dimension, in the order of the file."""
 
     file: Path
     entries: Sequence[CandidateAnswer]
 
 
-Candidates = dict[str, dict[str, AnswerFile]]  # name -> dimension -> what it said
+Candidates = dict[str, dict[str, AnswerFile]]  # name -> dimension -> answers
 
 
 class Aligned(NamedTuple):
-    """A candidate's answers to the questions of a release."""
+    """A candidate's answers, joined to the questions of a release."""
 
     candidate: str
-    answers: Mapping[str, str]  # question id -> answer as it stands, in the release's order
-    empty: tuple[str, ...]  # ids of those whose answer holds no letter, digit or symbol
-    problems: tuple[str, ...]  # what does not fit, a line each; these answers are left out
+    answers: Mapping[str, str]  # question id -> answer, unchanged, in the release's order
+    empty: tuple[str, ...]  # question ids of the answers without letter, digit or symbol
+    # A line for each kind of answer that could not be joined and is left out.
+    problems: tuple[str, ...]
 
 
 def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
-    """The candidates in files and folders, their answers put to the release's questions.
+    """The candidates in files and folders, with their answers joined to the release's questions.
 
     Raises:
-        DataError: as `read`; a candidate has no answer that fits; or answers do not fit and the
-            user did not allow to leave them out, with every problem in a line.
+        DataError: see `read_candidates`; a candidate has no answer that can be joined; or some
+            answers cannot be joined and the user did not allow to leave them out, with a line per
+            problem.
     """
-    found = [align(name, own, release) for name, own in read(paths).items()]
+    found = [align(name, own, release) for name, own in read_candidates(paths).items()]
     for one in found:
         if not one.answers:
-            raise DataError(f"{one.candidate}: not one answer fits the release: {one.problems[0]}")
+            raise DataError(f"{one.candidate}: no answer fits the release: {one.problems[0]}")
     problems = [problem for one in found for problem in one.problems]
     if problems and not settings.value(settings.ALLOW_BAD_ITEMS):
         lines = "\n".join(f"  {problem}" for problem in problems)
@@ -88,29 +93,29 @@ def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
     return found
 
 
-def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> Aligned:
-    """Put a candidate's answers to the release's questions; raises nothing.
+def align(name: str, answer_files: Mapping[str, AnswerFile], release: CvrrRelease) -> Aligned:
+    """Join a candidate's answers to the release's questions; never raises.
 
-    Answers to questions that cannot be used themselves (`release.problems`) are left out, as the
-    questions are. Dimensions that the release lacks are not looked into.
+    Answers to questions that cannot be used (`release.problems`) are left out with the questions.
+    Dimensions that the release lacks are ignored.
     """
     found: dict[str, str] = {}
     problems: list[str] = []
     for dimension, places in release.places.items():
-        if dimension not in given:
+        if dimension not in answer_files:
             problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
-        file, entries = given[dimension]
+        file, entries = answer_files[dimension]
         known = {one.id: one for one in release.questions if one.dimension == dimension}
         joined = _joined(entries, places, known)
         texts = {place: entries[number].text for place, number in joined.items()}
         told = {
-            "answers that fit no question of the release, or several": [
+            "answers that fit no question of the release, or several questions": [
                 one.id or repr(one.question)
                 for number, one in enumerate(entries)
                 if number not in joined.values()
             ],
-            "answers whose `A` is no text": [
+            "answers whose `A` is not a text": [
                 repr(entries[joined[place]].question) for place in texts if texts[place] is None
             ],
             "questions without an answer": [
@@ -127,12 +132,14 @@ def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> A
 
 
 def _joined(
-    entries: Sequence[CandidateAnswer], places: Mapping[str, str], known: Mapping[str, CvrrQuestion]
+    entries: Sequence[CandidateAnswer],
+    places: Mapping[str, str],
+    questions: Mapping[str, CvrrQuestion],
 ) -> dict[str, int]:
-    """Numbers of the answers by the ids of their questions.
+    """The indices of a candidate's answers by the id of their question.
 
-    Saved samples have ids, which are places in a file: an answer belongs where question, video and
-    reference are the same, be it under another id.
+    Ids in saved samples are places in a file, which may differ between releases: an answer belongs
+    to the question with the same text, video and reference, even under another id.
     """
     asked = {place: _fold(question) for place, question in places.items()}
     if not any(one.id for one in entries):
@@ -140,13 +147,14 @@ def _joined(
         return {list(asked)[place]: number for number, place in by_text.items()}
     found: dict[str, int] = {}
     wheres: dict[tuple[str, str, str], list[str]] = {}
-    for place, own in known.items():
+    for place, own in questions.items():
         wheres.setdefault((_fold(own.question), own.video_id, own.reference), []).append(place)
     for number, one in enumerate(entries):
         text = _fold(one.question)
         alike = wheres.get((text, one.video, one.reference), [])
-        # A file that says less, or a row of the annotations that cannot be used.
-        if not (one.video and one.reference) or one.id not in known:
+        # For a file without video or reference, and for a row of the annotations that cannot be
+        # used.
+        if not (one.video and one.reference) or one.id not in questions:
             alike = [*alike, one.id] if one.id in asked and text in ("", asked[one.id]) else alike
         free = [place for place in alike if place not in found]
         if free:
@@ -155,28 +163,30 @@ def _joined(
 
 
 def _fold(text: str) -> str:
-    """A text as it is compared here: single spaces, none at the ends."""
+    """Return a text for comparison: single spaces, none at the ends."""
     return " ".join(text.split())
 
 
-def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
-    """Join the answers to the places of the annotations: answer -> its place, both from 0.
+def join(answers: Sequence[str], places: Sequence[str]) -> dict[int, int]:
+    """Return the place in the annotations by the index of an answer, both from 0.
+
+    Answers that no rule joins (see the module) are left out.
 
     Args:
-        said: the answers' questions, folded, in the file's order; "" where it does not say.
-        places: the annotations' questions, folded, in their order.
+        answers: the questions of the answers, folded, in the file's order; "" if the file has none.
+        places: the annotations' questions, folded, in order.
     """
     asked = Counter(filter(None, places))
     questions = [
         one if one in asked else next((own for own in asked if one.endswith(f": {own}")), one)
-        for one in said
+        for one in answers
     ]
     if questions == list(places):
         return {number: number for number in range(len(places))}
     answered = Counter(questions)
     unique = {text for text, often in asked.items() if often == answered[text] == 1}
     where = {around: place for place, around in enumerate(_surroundings(places, unique))}
-    # A unique question is known by itself, a repeated one by all that is around it.
+    # A unique question is known by its text, a repeated one by all questions around it.
     first = {text: place for place, text in enumerate(places)}
     found = {}
     for number, around in enumerate(_surroundings(questions, unique)):
@@ -195,10 +205,11 @@ def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
 
 
 def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[str, ...], int]]:
-    """For each text the stretch between unique ones that it stands in, and its place in there.
+    """Return for each text its stretch between two unique texts, and its place in the stretch.
 
-    A stretch begins with its unique text, but the file's first one, and includes the next one's;
-    the file's end is "", which no question is. So no two places of a file have the same.
+    A stretch begins with a unique text (the first one: with the file) and ends with the next unique
+    text, included; the end of the file is "", which no question is. So no two places of a file have
+    the same result.
     """
     ends = [number for number, text in enumerate(texts) if text in unique]
     found: list[tuple[tuple[str, ...], int]] = []
@@ -212,7 +223,7 @@ def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[st
 # --- files ----------------------------------------------------------------------------------------
 
 
-def read(paths: Sequence[Path]) -> Candidates:
+def read_candidates(paths: Sequence[Path]) -> Candidates:
     """The candidates in files and folders, in the order of the paths, then by name.
 
     Args:
@@ -220,7 +231,7 @@ def read(paths: Sequence[Path]) -> Candidates:
             folders with saved samples.
 
     Raises:
-        DataError: a path is not there or holds no answers; a file is of another form; a candidate
+        DataError: a path does not exist or has no answers; a file is of another form; a candidate
             has two files of a dimension.
     """
     found: Candidates = {}
@@ -230,8 +241,8 @@ def read(paths: Sequence[Path]) -> Candidates:
         given = [*_predictions(path), *_saved(path)]
         if not given:
             raise DataError(
-                f"{path}: no answers of a candidate (expected MODEL/DIMENSION.json with {{Q, A}}, "
-                f"or *_samples_{ANSWERS}DIMENSION.jsonl)"
+                f"{path}: no answers (expected MODEL/DIMENSION.json with {{Q, "
+                f"A}}, or *_samples_{ANSWERS}DIMENSION.jsonl)"
             )
         for name, dimension, answers in given:
             other = found.setdefault(name, {}).setdefault(dimension, answers)
@@ -244,17 +255,17 @@ def read(paths: Sequence[Path]) -> Candidates:
 
 
 def plain_question(value: object) -> str | None:
-    """A released question without image tokens; None for what is no text."""
+    """Return a released question without image tokens; None if it is no text."""
     return _TOKENS.sub("", value, count=1).strip() if isinstance(value, str) else None
 
 
 def plain_answer(value: object) -> str | None:
-    """A released answer without "</s>"; None for what is no text."""
+    """Return a released answer without "</s>"; None if it is no text."""
     return _END.sub("", value, count=1).strip() if isinstance(value, str) else None
 
 
 def _predictions(path: Path) -> Iterator[tuple[str, str, AnswerFile]]:
-    """Name, dimension and answers of predictions as released, of one candidate or of several."""
+    """Yield name, dimension and answers of released predictions, of one candidate or of several."""
     own = any((path / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
     for folder in [path] if own else sorted(path.glob("*")):
         for dimension in DIMENSIONS:
@@ -268,25 +279,30 @@ def _predictions(path: Path) -> Iterator[tuple[str, str, AnswerFile]]:
 
 
 def _saved(path: Path) -> Iterator[tuple[str, str, AnswerFile]]:
-    """The same of saved runs; of a folder those of our tasks, whatever else was saved there."""
+    """Yield name, dimension and answers of saved samples; in a folder only those of our tasks.
+
+    Raises:
+        DataError: a file is of another task, or has answers of two models.
+    """
     is_samples = path.is_file() and path.suffix == ".jsonl"
     files = [path] if is_samples else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
-    for run in map(saved_runs.read, files):
+    for run in map(saved_runs.read_saved_run, files):
         dimension = dimension_of(run.task)
         if not dimension:
-            raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")
+            raise DataError(f"{run.file}: {run.task} is not a task with answers of CVRR-ES")
         items = saved_runs.saved_items(run)
         names = list(dict.fromkeys(item.get("candidate") or "" for item in items))
         if len(names) > 1:
             raise DataError(
-                f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model"
+                f"{run.file}: answers of {names[0]} and of {names[1]}; a file "
+                "may hold the answers of only one model"
             )
-        # Without the run's results file it is the folder, which the host calls after the model.
+        # Without the run's results file: the folder, which lmms-eval names after the model.
         name = names[0] or run.model or run.file.parent.name
         entries = []
         for item in items:
-            # Reasoning is left out. The host's own error text and a reply that was cut off in its
-            # reasoning are nothing that the candidate said: empty.
+            # Reasoning is removed. lmms-eval's error text, and a reply that was cut off in its
+            # reasoning, are no answers of the candidate: empty.
             _, text = reply_text.to_judge(item["reply"])
             asked = (item.get(name) or "" for name in ("video", "reference"))
             entries.append(CandidateAnswer(item["id"], item.get("question") or "", text, *asked))

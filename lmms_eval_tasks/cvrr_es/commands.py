@@ -1,4 +1,4 @@
-"""Commands of the judge study: `debate` makes the reference, `reliability` holds judges to it."""
+"""Commands of the judge study: `debate` makes reference ratings, `reliability` compares judges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
-from lmms_eval_tasks.cvrr_es.judge import prompt
+from lmms_eval_tasks.cvrr_es.judge import load_judge_prompt
 from lmms_eval_tasks.cvrr_es.study import page, ratings, reference, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study.reference import AnswerToRate, ReferenceVerdict
@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.media.sources import bad_items, stop
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import extras
@@ -39,24 +39,29 @@ def debate_command(
     *,
     candidates: Annotated[
         list[Path],
-        typer.Option(help="A folder of MODEL/DIMENSION.json, or saved samples; repeatable."),
+        typer.Option(help="Folder of MODEL/DIMENSION.json, or saved samples; may be repeated."),
     ],
-    out: Annotated[Path, typer.Option(help="The file of ratings to write, one a line.")] = Path(
+    out: Annotated[Path, typer.Option(help="File to write the ratings to, one per line.")] = Path(
         "reference.jsonl"
     ),
     judge: Annotated[
         str | None,
         typer.Option(
-            help="A debate's file, or with --single a model; "
-            "unset: GPT-3.5 and GPT-4o, as in the paper (docs/judges.md)."
+            help="File of a debate, or with --single a model (docs/judges.md); "
+            "default: GPT-3.5 and GPT-4o, as in the paper."
         ),
     ] = None,
     single: Annotated[
-        bool, typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5.")
+        bool,
+        typer.Option(
+            "--single",
+            help="Ask one model that sees the reference answer, in place of a debate; "
+            "default: GPT-3.5.",
+        ),
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
+    """Rate answers 1 to 5 in a debate of models that see the reference; can be resumed."""
     said = out.with_name(f"{out.stem}{ENDING}")
     for file in (out, said):
         check_output(file)
@@ -68,14 +73,14 @@ def debate_command(
             print(line)
         planned = reference.estimate(config, asked)
         if dry_run:
-            print(f"{len(asked):,} answers to rate by {config.label}")
+            print(f"{len(asked):,} answers to rate with {config.label}")
             print("\n".join(planned))
             return
-        judges.preflight(config, [reference.criterion()])
-        say(judges.announcement(config, prompt(reference.ROUND).name))
+        judges.preflight(config, [reference.reference_criterion()])
+        notify(judges.announcement(config, load_judge_prompt(reference.ROUND).name))
         for line in planned:
-            say(line)
-        rated = reference.rate(judges.make(config), asked)
+            notify(line)
+        rated = reference.rate(judges.make_judge(config), asked)
         current.progress.close()
         write_lines(said, (one.transcript(config.label) for one in rated))
         write_lines(out, (one.row(config.label).as_dict() for one in rated))
@@ -83,17 +88,21 @@ def debate_command(
     print(f"{out}: {len(rated):,} answers; transcripts in {said}")
     if failed := sum(one.verdict.score is None for one in rated):
         print(
-            f"{failed:,} without a rating: run the same command again to go on; replies of no use "
-            "are kept, and asked for once more with `repairs: 2` in a file of the judge "
-            "(docs/judges.md)"
+            f"{failed:,} without a rating: run the same command again to "
+            "continue; to ask again for replies that could not be read, set "
+            "`repairs: 2` in the judge's file (docs/judges.md)"
         )
     invalid.stop(problems)
 
 
 def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
-    """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
+    """The answers to rate, and notes on them.
+
+    Raises:
+        DataError: the answers do not fit the release, or questions cannot be used.
+    """
     place = settings.required_folder("cvrr_es", "CVRR-ES", release.HOW_TO_GET)
-    found = release.read(place)  # no video is opened: a debate is about texts
+    found = release.read_release(place)  # videos are not opened: the debate has texts only
     stop(found.place, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
     notes = [problem for one in aligned for problem in one.problems]
@@ -104,31 +113,31 @@ def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
     return reference.asked_about(found, aligned), notes
 
 
-def _check_old(out: Path, label: str, asked: Iterable[AnswerToRate]) -> None:
-    """Stop before a file is overwritten that has what this run does not make again."""
-    ours = {(label, reference.ROUND, one.item) for one in asked}
-    there = ratings.read([out]) if out.exists() else []
+def _check_old(out: Path, label: str, answers: Iterable[AnswerToRate]) -> None:
+    """Raise DataError if `out` has a rating that this run would not make again."""
+    ours = {(label, reference.ROUND, one.item) for one in answers}
+    there = ratings.read_ratings([out]) if out.exists() else []
     for row in (one for one in there if (one.judge, one.round, one.item) not in ours):
         raise DataError(
-            f"--out {out}: has a rating of {row.candidate}'s answer to {row.question} by "
-            f"{row.judge} ({row.round}), which this run would not make again; name another file, "
-            "or remove it"
+            f"--out {out}: has a rating of {row.candidate}'s answer to "
+            f"{row.question} by {row.judge} ({row.round}), which this run would "
+            "not repeat; name another file, or remove this one"
         )
 
 
 def _tell(
     rated: Sequence[ReferenceVerdict], config: JudgeConfig, current: run.JudgeSession
 ) -> Mapping[str, str]:
-    """Print what came out and what it cost; why the run is invalid, if it is."""
-    for name in dict.fromkeys(one.asked.candidate for one in rated):
-        own = [one.verdict for one in rated if one.asked.candidate == name]
+    """Print the mean ratings, failures and costs; return the reasons why the run is invalid."""
+    for name in dict.fromkeys(one.answer.candidate for one in rated):
+        own = [one.verdict for one in rated if one.answer.candidate == name]
         scores = [one.score for one in own if one.score is not None]
         average = mean(scores)
         failed = Counter(one.status for one in own if one.score is None)
         told = "no rating" if average is None else f"mean {average:.2f} of {len(scores):,} ratings"
         why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
-    print("\n".join(current.told()))
+    print("\n".join(current.report_lines()))
     return invalid.of_judge(current.ledger.as_dicts(), {config.label})
 
 
@@ -139,23 +148,25 @@ BENCHMARK = "cvrr_es"
 def reliability_command(
     ratings: Annotated[
         list[Path],
-        typer.Argument(help="Files of ratings and saved samples, of all judges and rounds."),
+        typer.Argument(help="Files of ratings and saved samples, from all judges and rounds."),
     ],
     *,
     reference: Annotated[
         list[Path] | None,
-        typer.Option(help="Reference ratings (`debate` makes them); repeatable; of one rater."),
+        typer.Option(
+            help="Files of reference ratings by one rater (`debate` makes them); may be repeated."
+        ),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    output: Annotated[Path | None, typer.Option(help="JSON file for all numbers.")] = None,
+    html: Annotated[Path | None, typer.Option(help="HTML file for the report.")] = None,
 ) -> None:
-    """How far judges agree with a reference: kappas, intervals, panels, as tables and a page."""
+    """Measure the agreement of judges with a reference: kappas, intervals, panels, tables, page."""
     if html is not None:
         extras.require("report", "--html")
     for file in filter(None, (output, html)):
         check_output(file)
-    loaded = rating_files.load(ratings)
-    compared = rating_files.load(reference) if reference else None
+    loaded = rating_files.load_ratings(ratings)
+    compared = rating_files.load_ratings(reference) if reference else None
     found = report(loaded.rows, compared.rows if compared else [])
     told = [line for one in (loaded, compared) if one for line in _told(one)]
     found["notes"] = [*dict.fromkeys(told), *found["notes"]]
@@ -178,12 +189,12 @@ def reliability_command(
     )
 
 
-def _told(found: rating_files.Loaded) -> Sequence[str]:
-    """Lines on rows that are left out, and what runs told."""
-    left_out = listed(found.problems).split("\n") if found.problems else []
-    notes = [f"left out: {line.strip()}" for line in left_out]
-    for rated in found.runs:
-        # The judge's are of answers, not of its ratings.
+def _told(loaded: rating_files.Loaded) -> Sequence[str]:
+    """Lines on rows that are left out, and the conditions of the runs."""
+    left_out = listed(loaded.problems).split("\n") if loaded.problems else []
+    notes = [f"skipped: {line.strip()}" for line in left_out]
+    for rated in loaded.runs:
+        # Conditions of the judge are about the answers' judge, not about ratings.
         own = [
             one.line
             for one in rated.conditions(BENCHMARK, settings.may_fail())
@@ -194,6 +205,6 @@ def _told(found: rating_files.Loaded) -> Sequence[str]:
 
 
 def add(app: typer.Typer) -> None:
-    """Add them to `lmms-eval-tasks`."""
+    """Add both commands to `lmms-eval-tasks`."""
     app.command("debate")(debate_command)
     app.command("reliability")(reliability_command)

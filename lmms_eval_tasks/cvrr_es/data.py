@@ -1,6 +1,6 @@
-"""What can be asked and rated with the user's data, as docs: of a question, or of an answer to it.
+"""The docs of a run: questions to ask, or candidates' answers to rate.
 
-The release is read in release.py, candidates' answers in candidates.py, ratings in study/.
+release.py reads the release, candidates.py the answers, and study/ the ratings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lmms_eval_tasks.cvrr_es.settings import (
     CVRR_SELECTION,
 )
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
-from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make_judge_task
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
@@ -34,20 +34,21 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 NO_REFERENCE = (
-    f"no reference ratings were named ({CVRR_REFERENCE}): kappa and leniency are missing; "
-    "make some with lmms-eval-tasks debate, and add them to these ratings with "
+    "no reference ratings (--cvrr-reference), so kappa and leniency are "
+    "missing; to make some: lmms-eval-tasks debate; to add them to this run: "
     f"{CVRR_REFERENCE}=FILE lmms-eval-tasks rescore RUN"
 )
-_NAMING = ("model_version", "model", "pretrained", "model_name")  # of the host's classes
+# Names of this argument in lmms-eval's classes.
+_NAMING = ("model_version", "model", "pretrained", "model_name")
 
 
 def running_model() -> str:
-    """What the model under test is called among candidates and judges.
+    """The name of the model under test among candidates and judges.
 
-    The user's name for it (`--cvrr-name`), or the last part of the checkpoint's, or its class;
-    "model" if the hook was not told which one runs. Names join runs: a judge's own ratings are told
-    from others', and a judge that rates its own answers is marked. So they must not depend on where
-    a checkpoint lies.
+    The user's name for it (`--cvrr-name`), else the last part of the checkpoint's name, else its
+    class; "model" if the run's model is not known. Runs are joined by these names: they tell a
+    judge's ratings from those of others, and mark a judge that rates its own answers. So they must
+    not depend on the folder of a checkpoint.
     """
     if given := settings.text(CVRR_NAME):
         return given
@@ -61,20 +62,21 @@ def running_model() -> str:
     return model.name
 
 
-# --- what is there --------------------------------------------------------------------------------
+# --- loaded data ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class CvrrData(LoadedData):
-    """The data of a run, with the answers and ratings that judge tasks rate and show."""
+    """The data of a run, with the answers and ratings for judge tasks."""
 
-    candidates: Sequence[Aligned] = ()  # whose answers are rated; empty without a judge task
-    rated: Mapping[str, JudgeTask] = field(default_factory=dict)  # by judge task, what it rates
-    other_ratings: int = 0  # by others, of something else under the same ids: left out
+    candidates: Sequence[Aligned] = ()  # the rated candidates; empty without a judge task
+    rated: Mapping[str, JudgeTask] = field(default_factory=dict)  # by task
+    # Number of ratings of other questions, videos or answers under the same ids: left out.
+    other_ratings: int = 0
 
 
 def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
-    """The loaded data, with what judge tasks among `names` rate.
+    """Return the loaded data, with the answers and ratings for the judge tasks among `names`.
 
     Raises:
         DataError: candidates or ratings are not named or do not fit, or no candidate answered a
@@ -89,14 +91,15 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
         rating_files = settings.value(CVRR_RATINGS)
         if not rating_files:
             raise DataError(
-                "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
-                f"runs, with --cvrr-ratings or {CVRR_RATINGS}=PATH,PATH"
+                "no ratings by other judges: name files of ratings, or saved "
+                "samples of cvrr_judge runs, with --cvrr-ratings PATH,PATH (or "
+                f"{CVRR_RATINGS}=PATH,PATH)"
             )
-        first = ratings.read(rating_files)
+        first = ratings.read_ratings(rating_files)
     answered = aligned(found)
     lost = loaded.left_out(judging[0])
     if not any(name not in lost for one in answered for name in one.answers):
-        raise DataError("no candidate answered a question that can be asked")
+        raise DataError("no candidate has an answer to a usable question")
     expected = {
         AnswerKey(q.id, one.candidate): ratings.rated_hash(
             q.question, q.video_id, one.answers[q.id]
@@ -114,29 +117,30 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
         "rule": selection.parse(settings.text(CVRR_SELECTION)),
         "judge": running_model(),
     }
-    rated = {task: make(task, **given) for task in judging}
+    rated = {task: make_judge_task(task, **given) for task in judging}
     others = shown.others + compared.others
     return CvrrData(found, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
 
 
-def _asks(task: str, one: CvrrQuestion) -> bool:
-    return task in JUDGE_TASKS or dimension_of(task) == one.dimension
+def _asks(task: str, question: CvrrQuestion) -> bool:
+    return task in JUDGE_TASKS or dimension_of(task) == question.dimension
 
 
-def aligned(found: CvrrRelease) -> list[Aligned]:
-    """The candidates that the user named, their answers put to the release's questions.
+def aligned(release: CvrrRelease) -> list[Aligned]:
+    """The candidates that the user named, with their answers joined to the release's questions.
 
     Raises:
-        DataError: none is named, answers do not fit, or two names differ in nothing that metrics'
-            names can show.
+        DataError: none is named, answers cannot be joined, or two candidates would have the same
+            name in metrics.
     """
     paths = settings.value(CVRR_CANDIDATES)
     if not paths:
         raise DataError(
-            "no candidates to judge: name folders MODEL/DIMENSION.json, or saved samples of "
-            f"cvrr_es runs, with --cvrr-candidates or {CVRR_CANDIDATES}=PATH,PATH"
+            "no answers to judge: name folders of MODEL/DIMENSION.json, or "
+            "saved samples of cvrr_es runs, with --cvrr-candidates PATH,PATH "
+            f"(or {CVRR_CANDIDATES}=PATH,PATH)"
         )
-    fitting = candidates.fitting(paths, found)
+    fitting = candidates.fitting(paths, release)
     named: dict[str, str] = {}
     for one in fitting:
         other = named.setdefault(slug(one.candidate), one.candidate)
@@ -149,25 +153,25 @@ def aligned(found: CvrrRelease) -> list[Aligned]:
 
 
 def reference() -> list[RatingRow]:
-    """The reference ratings that the user named; none is no error: they can be added later.
+    """The reference ratings that the user named; empty if none are named: they can be added later.
 
     Raises:
-        DataError: the files cannot be used, or two rows are of one item.
+        DataError: the files cannot be used, or two rows rate the same item.
     """
     paths = settings.value(CVRR_REFERENCE)
-    rows = [row for row in ratings.read(paths) if row.round == "reference"] if paths else []
+    rows = [row for row in ratings.read_ratings(paths) if row.round == "reference"] if paths else []
     if paths and not rows:
         raise DataError(
-            f"{', '.join(map(str, paths))}: no rows of the round `reference` "
-            f"({CVRR_REFERENCE}); make them with lmms-eval-tasks debate"
+            f"{', '.join(map(str, paths))}: no ratings of the round `reference` "
+            "(--cvrr-reference); to make some: lmms-eval-tasks debate"
         )
     seen: dict[AnswerKey, str] = {}
     for row in rows:
         other = seen.setdefault(row.item, row.judge)
         if other != row.judge:
             raise DataError(
-                f"{row.question}, {row.candidate}: reference ratings by {other} and {row.judge}; "
-                "name one of them"
+                f"{row.question}, {row.candidate}: reference ratings by {other} "
+                f"and {row.judge}; name only one of them"
             )
     return rows
 
@@ -175,16 +179,16 @@ def reference() -> list[RatingRow]:
 # --- docs -----------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
-    """A task's docs, in the release's order, then by candidate."""
+def task_docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
+    """The docs of a task, in the release's order, then by candidate."""
     rows = questions(loaded, task)
     return cast(CvrrData, loaded).rated[task].docs(rows) if task in JUDGE_TASKS else rows
 
 
 def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
-    """The questions that a task asks, or whose answers it rates, in the release's order.
+    """The questions of a task, in the release's order: asked, or with answers to rate.
 
-    `lure` answers the release's next question; that of the last one answers the first.
+    `lure` is the reference answer of the next question; the last question has that of the first.
     """
     release: CvrrRelease = loaded.release
     asked, left_out = release.questions, loaded.left_out(task)
@@ -212,8 +216,8 @@ def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
-    """Candidates, shown ratings and frames for the results, and their conditions."""
+def describe_data(loaded: LoadedData | None) -> tuple[dict[str, object], list[Condition]]:
+    """Return candidates, shown ratings and frames for the results file, and conditions."""
     section: dict[str, Any] = {"model": running_model()}
     conditions: list[Condition] = []
     if loaded is not None:
@@ -221,8 +225,9 @@ def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Conditi
         section |= _of_judges(known)
         if known.other_ratings:
             told = (
-                f"{known.other_ratings:,} ratings by others are of other questions, videos or "
-                "answers than this run's, under the same ids: left out"
+                f"{known.other_ratings:,} ratings by others have the ids of "
+                "this run's questions, but other questions, videos or answers: "
+                "skipped"
             )
             conditions.append(Condition(Kind.OTHER_ITEMS, told))
         if known.rated and not any(one.reference for one in known.rated.values()):
@@ -231,41 +236,42 @@ def describe(loaded: LoadedData | None) -> tuple[dict[str, object], list[Conditi
             conditions += [
                 Condition(Kind.NOTE, f"{task}: {told}", (task,)) for told in _of_mixture(one)
             ]
-    rule = "the video is handed over as a file: the model's own maximum of frames applies"
+    rule = "the video is passed as a file: the model's own maximum of frames applies"
     frames: dict[str, Any] = {"rule": rule}
     if asked := settings.frames_for("", default=0):
         frames = {"rule": "uniform frames in order, as images", "asked": asked}
     return {**section, "frames": frames}, [*conditions, *option_set(settings.FRAMES)]
 
 
-def _of_mixture(one: JudgeTask) -> Iterator[str]:
-    """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
-    if one.rule is None:
+def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
+    """Yield lines if the mixture's rule chose no judge, or the judge's own ratings are missing."""
+    if judge_task.rule is None:
         return
-    choices = {choice.stratum: choice for choice in one.chosen.values()}.values()
+    choices = {choice.stratum: choice for choice in judge_task.choices.values()}.values()
     if often := sum(not choice.judges for choice in choices):
         yield (
-            f"no judge passed in {often} of {len(choices)} choices (one for each fold and "
-            f"dimension; {one.rule}), and there the final judge rates alone"
+            f"no judge passed in {often} of {len(choices)} choices (one for "
+            f"each fold and dimension; {judge_task.rule}); there the final judge rates "
+            "alone"
         )
     mine = folded(running_model())
-    if all(folded(row.judge) != mine for own in one.first.values() for row in own):
+    if all(folded(row.judge) != mine for own in judge_task.first.values() for row in own):
         yield (
-            f"no first rating by {running_model()} itself, which the published mixture may be "
-            "shown too: name its cvrr_judge run with --cvrr-ratings"
+            f"no first rating by {running_model()} itself, which the published "
+            "mixture may also see: name its cvrr_judge run with --cvrr-ratings"
         )
 
 
-def _of_judges(found: CvrrData) -> dict[str, object]:
-    """Candidates, the ratings that may be shown, and whose the mixture shows."""
+def _of_judges(data: CvrrData) -> dict[str, object]:
+    """The candidates, the counts of ratings that may be shown, and the judges of a mixture."""
     told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
-    for one in found.candidates:
+    for one in data.candidates:
         told["candidates"][one.candidate] = {
             "answers": len(one.answers),
             "empty": len(one.empty),
             "problems": list(one.problems),
         }
-    for task, rated in found.rated.items():
+    for task, rated in data.rated.items():
         if judges := Counter(row.judge for own in rated.first.values() for row in own):
             told["first_ratings"][task] = {"judges": dict(sorted(judges.items()))}
         if rated.rule:
@@ -276,6 +282,6 @@ def _of_judges(found: CvrrData) -> dict[str, object]:
                     "fell_back": not judges,
                     "kappa": dict(kappa),
                 }
-                for (fold, dimension), judges, kappa in rated.chosen.values()
+                for (fold, dimension), judges, kappa in rated.choices.values()
             }
     return {name: own for name, own in told.items() if own}

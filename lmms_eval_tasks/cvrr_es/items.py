@@ -1,4 +1,4 @@
-"""Types of CVRR-ES's docs and items: questions, and answers of candidates that a judge rates."""
+"""Types of CVRR-ES's docs and items: questions, and candidates' answers that a judge rates."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from lmms_eval_tasks.benchmark import Scored
 
 
 class CvrrShown(TypedDict):
-    """The window of a video that is shown, muted (media/clips.py)."""
+    """The muted video, or a window of it, that the model gets (media/clips.py)."""
 
     video_path: ReadOnly[str]
-    start: ReadOnly[float | None]  # in seconds; None and None is the whole file
+    start: ReadOnly[float | None]  # seconds; None in both: the whole file
     end: ReadOnly[float | None]
-    n_frames: ReadOnly[int]  # images; 0 is the video as a file
+    n_frames: ReadOnly[int]  # number of images; 0: the video as a file
 
 
 # --- questions ------------------------------------------------------------------------------------
 
 
 class CvrrFields(TypedDict):
-    """A question, as docs and the log have it."""
+    """The fields of a question that docs and the log share."""
 
     id: ReadOnly[str]  # DIMENSION/NNN
     dimension: ReadOnly[str]
@@ -34,10 +34,10 @@ class CvrrFields(TypedDict):
 
 
 class CvrrDoc(CvrrFields, CvrrShown):
-    """A question of a dimension."""
+    """A question of a dimension, as the model under test gets it."""
 
-    references: ReadOnly[Sequence[str]]  # the reference, for scripted models
-    lure: ReadOnly[str]  # another question's, for scripted models
+    references: ReadOnly[Sequence[str]]  # the reference, for fake models
+    lure: ReadOnly[str]  # another question's reference, for fake models
 
 
 class KeptCvrr(CvrrFields):
@@ -47,38 +47,38 @@ class KeptCvrr(CvrrFields):
 
 
 class CvrrScore(Scored):
-    """Verdict and points of an answer."""
+    """The verdict on an answer and its points."""
 
     answer: ReadOnly[str]  # without reasoning; "" if it is no answer
     right: ReadOnly[float | None]  # 1 or 0, between them for a panel; None without a verdict
-    points: ReadOnly[float | None]  # 0 to 5; None where the verdict's own cannot be told
+    points: ReadOnly[float | None]  # 0 to 5; None if the judge's reply has no readable score
 
 
 class CvrrItem(KeptCvrr, CvrrScore):
-    """An answer to a question."""
+    """An answer to a question, with its score."""
 
 
-# --- answers that are rated -----------------------------------------------------------------------
+# --- answers to rate ------------------------------------------------------------------------------
 
 
 class RatedAnswer(TypedDict):
-    """A candidate's answer, as docs and the log have it."""
+    """The fields of a candidate's answer that docs and the log share."""
 
     id: ReadOnly[str]  # QUESTION/CANDIDATE
     dimension: ReadOnly[str]
     video: ReadOnly[str]  # DIMENSION/NAME
-    candidate: ReadOnly[str]  # who answered; never shown
-    answer: ReadOnly[str]  # as it stands, even if it is empty
-    empty: ReadOnly[bool]  # it holds no letter, digit or symbol
-    fell_back: ReadOnly[bool]  # the mixture's rule left no judge to show
+    candidate: ReadOnly[str]  # the model that answered; never shown
+    answer: ReadOnly[str]  # unchanged, even if empty
+    empty: ReadOnly[bool]  # True if it has no letter, digit or symbol
+    fell_back: ReadOnly[bool]  # True if the mixture's rule chose no judge
     round: ReadOnly[str]  # one of labels.ROUNDS
-    reference_rating: ReadOnly[float | None]  # 1 to 5; None if there is none yet
-    others: ReadOnly[Sequence[Mapping[str, Any]]]  # ratings that are shown: RatingRow.as_dict
+    reference_rating: ReadOnly[float | None]  # 1 to 5; None without a reference rating
+    others: ReadOnly[Sequence[Mapping[str, Any]]]  # the shown ratings: RatingRow.as_dict
     data: ReadOnly[str]  # digest of the release
 
 
 class RatingDoc(RatedAnswer, CvrrShown):
-    """An answer that the model under test rates; nothing in it says what is right."""
+    """An answer that the model under test rates; has no reference answer."""
 
     question_id: ReadOnly[str]
     question: ReadOnly[str]
@@ -87,16 +87,16 @@ class RatingDoc(RatedAnswer, CvrrShown):
 class KeptRating(RatedAnswer):
     """A rated answer in the log, with the model that rated."""
 
-    question: ReadOnly[str]  # its id
-    asked: ReadOnly[str]  # its text
+    question: ReadOnly[str]  # the question's id
+    asked: ReadOnly[str]  # the question's text
     judge: ReadOnly[str]
 
 
 class RatingScore(Scored):
-    """Rating and reason, read from a judge's reply."""
+    """Rating and reason, from a judge's reply."""
 
     rating: ReadOnly[int | None]  # 1 to 5
-    reason: ReadOnly[str]  # "" if nothing
+    reason: ReadOnly[str]  # "" if there is none
 
 
 class RatingItem(KeptRating, RatingScore):

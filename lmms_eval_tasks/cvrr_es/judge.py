@@ -1,13 +1,13 @@
-"""The judges' questions: the benchmark's own about an answer, and the study's (vlm_judge).
+"""The prompts of both judges: the benchmark's, and the model under test in the study (vlm_judge).
 
-The benchmark's judge compares an answer with the reference: is it correct, and its score of 0 to 5.
-Both numbers come from one reply, with the keys of the published judgements. An empty answer is not
-put to it, but worth 0 (judges/asking.py); published scripts skip such answers (metrics.py).
+The benchmark's judge compares an answer with the reference: is it correct, and a score of 0 to 5.
+Both come from one reply, with the keys of the published judgements. An empty answer is not sent to
+the judge and is worth 0 (judges/asking.py); the published scripts skip such answers (metrics.py).
 
 A judge of the study sees the video, alone or with other judges' ratings (vlm_judge, 3.2 and 3.3).
-The video goes before its text (the host puts it there). Whatever a candidate or another judge wrote
-stands in a block whose tag does not occur in it (judges/engine.py), so that no text can end its
-block. Neither the reference nor any name is given: `request` does not take them.
+lmms-eval puts the video before the text. Text of a candidate or of another judge stands in a block
+whose tag does not occur in that text (judges/engine.py), so that no text can end its block. The
+prompt has neither the reference nor any name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import reply_text
 
 NAME = "cvrr_es"
-PAPER_JUDGE = "gpt-3.5-turbo"  # theirs was -0125, which the plain name stands for
+PAPER_JUDGE = "gpt-3.5-turbo"  # the paper used gpt-3.5-turbo-0125, which the plain name means
 # File of prompts -> part -> its placeholders.
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "task": {"question": ("question",)},
@@ -54,7 +54,7 @@ class Judgement(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    # One released judgement has its label under `type`; models write the whole word too.
+    # One released judgement has its label under `type`; models also write `prediction`.
     pred: Literal["correct", "incorrect"] = Field(
         validation_alias=AliasChoices("pred", "type", "prediction")
     )
@@ -63,84 +63,88 @@ class Judgement(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_published(cls, given: object) -> object:
-        """One released judgement has no reason; None, which Python's dicts may have, is none."""
-        if isinstance(given, dict) and given.get("reason") is None:
-            return {**given, "reason": ""}
-        return given
+    def _as_published(cls, value: object) -> object:
+        """Return a reply with "" for a missing reason or None, as in a released judgement."""
+        if isinstance(value, dict) and value.get("reason") is None:
+            return {**value, "reason": ""}
+        return value
 
 
 @prompts.once
-def prompt(name: str) -> prompts.Prompt:
-    """One of the files of prompts, the user's before ours.
+def load_judge_prompt(name: str) -> prompts.Prompt:
+    """Return a file of prompts: the user's if there is one, else ours.
 
     Raises:
         PromptError: the user's file lacks a part or a placeholder.
     """
-    return prompts.load("cvrr_es", name, PARTS[name])
+    return prompts.load_prompt("cvrr_es", name, PARTS[name])
 
 
 @prompts.once
-def criterion() -> Criterion:
-    """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
+def answer_criterion() -> Criterion:
+    """The criterion of an answer: 1.0 if it is correct, else 0.0; see `points` for the score.
 
-    Its fields are `question`, `reference` and `candidate`. Recorded replies are told apart by
-    further ones, such as the question's id, since questions repeat. Raises as `prompt`.
+    Its fields are `question`, `reference` and `candidate`. Since questions repeat, recorded replies
+    are told apart by further fields, such as the question's id.
+
+    Raises:
+        PromptError: see `load_judge_prompt`.
     """
-    own = prompt("judge")
+    own = load_judge_prompt("judge")
     texts = own.text["system"], own.text["user"]
     return Criterion(NAME, *texts, Judgement, lambda one: float(one.pred == "correct"), own.hash)
 
 
 def points(verdict: Verdict | None, answer: str = "") -> float | None:
-    """A verdict's 0 to 5 for `answer`, read from the reply that it keeps; None if it failed.
+    """The score of 0 to 5 in the reply of a verdict on `answer`; None if the verdict failed.
 
-    Of a panel it is the mean of those members that voted, whatever its rule for the label.
+    For a panel, the mean over the members that voted, whatever the panel's rule for the label.
     """
     if verdict is None or verdict.score is None:
         return None
     votes = [part for part in verdict.parts if part.score is not None]
-    if votes and not verdict.raw:  # a panel's verdict has no reply of its own
+    if votes and not verdict.raw:  # a panel's verdict has no reply
         return aggregate.mean(points(vote, answer) for vote in votes)
     try:
-        value: Any = reader.read(verdict.raw, Judgement, [answer])
+        value: Any = reader.read_reply(verdict.raw, Judgement, [answer])
     except UnreadableError:
-        return None  # saved by somebody else's hand: its two numbers cannot be told
+        return None  # a reply that another program saved, and that has no readable score
     return float(value.score)
 
 
-# --- a judge of the study -------------------------------------------------------------------------
+# --- the prompt of the study ----------------------------------------------------------------------
 
 _NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-MOST = len(_NAMES)  # judges that can be shown beside one answer
+MOST = len(_NAMES)  # the largest number of other judges' ratings that can be shown
 
 
 def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str:
-    """The text for one item; without `others` it is the first round's.
+    """The text of a judge's prompt for one item; without `others` that of the first round.
 
     Args:
-        answer: the candidate's; an empty one is shown, and said to be empty.
-        others: their ratings of this answer, one of each judge and at most MOST; those without a
-            rating are left out.
+        question: the question's text.
+        answer: the candidate's; an empty one is shown, with a remark that it is empty.
+        others: other judges' ratings of this answer, at most one per judge and MOST in all; those
+            without a rating are left out.
     """
-    text = prompt("rating").text
+    text = load_judge_prompt("rating").text
     parts = [text["role"], text["rubric"], text["material"]]
     parts.append(prompts.fill(text["instruction"], {"question": block("instruction", question)}))
     parts.append(prompts.fill(text["answer"], {"answer": block("reply", answer)}))
     if reply_text.reply_status(answer) == "empty":  # no letter, digit or symbol
         parts.append(text["empty"])
     if rated := [row for row in others if row.rating is not None]:
-        shown = "\n\n".join(_judge(text, *one) for one in named(rated).items())
+        shown = "\n\n".join(_judge(text, *one) for one in rows_by_judge(rated).items())
         parts.append(prompts.fill(text["others"], {"ratings": shown}))
     return "\n\n".join(part.strip() for part in [*parts, text["reply"]])
 
 
-def named(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
-    """Rows of one item by their judges' neutral names, Judge A first.
+def rows_by_judge(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
+    """The rows of one item by neutral names of their judges: Judge A, Judge B, ...
 
-    The order is drawn for each item by a hash of item and judge: so no name and no place stays with
-    one judge, which a final judge could learn to trust; and it is the same on every rank, in every
-    order of the rows, and for the judges that are left where one is not shown.
+    A hash of item and judge decides the order for each item. So no judge keeps a name or place that
+    a final judge could learn to trust. The order is the same in every process, for every order of
+    the rows, and for the other judges if one is not shown.
     """
 
     def place(row: RatingRow) -> str:

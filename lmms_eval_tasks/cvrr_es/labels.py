@@ -20,26 +20,26 @@ PAPER_COUNTS = {"videos": 217, "questions": 2400}
 
 # A judge of the study rates on five named levels (Figure 6).
 RATINGS: dict[int, str] = {1: "poor", 2: "fair", 3: "average", 4: "good", 5: "excellent"}
-SCALE = tuple(RATINGS)  # the whole of it, for every coefficient
-# The benchmark's own judge says correct or incorrect, and a score of 0 to 5.
+SCALE = tuple(RATINGS)  # all labels, for every coefficient
+# The benchmark's judge replies correct or incorrect, and a score of 0 to 5.
 LOWEST_SCORE, HIGHEST_SCORE = 0, 5
 
-# Task of the judge study -> how its judge comes to a rating.
+# Task of the judge study -> round of its judge.
 JUDGE_TASKS = {
     "cvrr_judge": "first",
     "cvrr_judge_collective": "collective",
     "cvrr_judge_mixture": "mixture",
 }
-ANSWERS = "cvrr_es_"  # tasks of the benchmark itself: this and a dimension's slug
-HINT = "cvrr_es_hint_"  # likewise, with a hint before the question
+ANSWERS = "cvrr_es_"  # prefix of the benchmark's tasks, before a dimension's slug
+HINT = "cvrr_es_hint_"  # the same, for tasks with a hint before the question
 
 
 def dimension_of(task: str) -> str:
-    """The slug of the dimension whose questions a task asks; "" if it is no such task."""
+    """The slug of the dimension of a task's questions; "" if the task has none."""
     slug = task.removeprefix(HINT if task.startswith(HINT) else ANSWERS)
     return slug if slug != task and slug in DIMENSIONS else ""
 
 
-# How a judge came to its rating: `first` alone, `collective` with all other judges' ratings,
-# `mixture` with those of selected ones, `reference` with the reference answer (debate or single).
+# The other ratings that a judge sees: `first` none, `collective` all other judges', `mixture` those
+# of selected judges. `reference`: the judge has the reference answer (debate or single).
 ROUNDS = ("first", "collective", "mixture", "reference")

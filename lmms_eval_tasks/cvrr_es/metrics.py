@@ -1,21 +1,21 @@
-"""The numbers of CVRR-ES's answers, and those of a judge of the study.
+"""The numbers of CVRR-ES's answers, and the numbers of a judge of the study.
 
-Of a dimension's answers, and as `mean_...` the mean over the dimensions, in the group:
+For the answers of a dimension; in the group, `mean_...` is the mean over the dimensions:
 
-- acc_skip_empty: share of answers that the judge calls correct, of those that are not empty and
-  that it decided on: how the published figures are computed, and the headline. `acc_valid` is with
-  empty answers as wrong, `acc` with the judge's failures as wrong too.
-- score_skip_empty: the judge's 0 to 5, of the same answers; `score_valid` with 0 for empty ones;
-  `score_authors` as the first, each score cut to a whole number.
+- acc_skip_empty: share of answers that the judge calls correct, among non-empty answers with a
+  verdict. The published figures are computed so; it is the headline. `acc_valid` also counts empty
+  answers, as wrong; `acc` also counts failures of the judge, as wrong.
+- score_skip_empty: mean score of 0 to 5 over the same answers; `score_valid` also counts empty
+  answers, as 0; `score_authors` is score_skip_empty with each score cut to a whole number.
 
-Of a judge's ratings, each by dimension (`kappa_DIMENSION`) and most by candidate
-(`kappa_of_CANDIDATE`) too:
+For the ratings of a judge, each also by dimension (`kappa_DIMENSION`) and most by candidate
+(`kappa_of_CANDIDATE`):
 
-- kappa, `kappa_pooled`, `kappa_authors`, leniency: study/kappas.py. `kappa_skip_empty` leaves out
-  empty answers, which the benchmark's scripts skip (the study's rate them). None without reference
-  ratings: they can be added later (`rescore`).
-- rating_valid: mean of the ratings that could be read; `rating_share_1` to `_5`: shares of them;
-  `rating_coverage`: share of the answers that have one. A rating that cannot be read is a failure.
+- kappa, `kappa_pooled`, `kappa_authors`, leniency: see study/kappas.py. `kappa_skip_empty` leaves
+  out empty answers, which the benchmark's scripts skip (the study's scripts rate them). None
+  without reference ratings, which can be added later (`rescore`).
+- rating_valid: mean of the readable ratings; `rating_share_1` to `_5`: the share of each rating;
+  `rating_coverage`: share of the answers with a rating. An unreadable rating is a failure.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ T = TypeVar("T")
 
 
 def points(items: Answers) -> list[tuple[CvrrItem, float]]:
-    """The items whose scores count, with these: 0 for the candidate's own failures.
+    """The items with a score, and their scores of 0 to 5; 0 for the candidate's own failures.
 
-    None of what the judge could not decide, and none at all in a run that waits for its judge.
+    Items without a verdict are left out. Empty for a run that is not judged yet.
     """
     if aggregate.is_unjudged(items):
         return []
@@ -66,7 +66,7 @@ def _scores(items: Answers) -> Units:
 
 
 def _without_empty(statistic: Callable[[Answers], T]) -> Callable[[Answers], T]:
-    """The statistic as the published scripts count: empty answers do not count."""
+    """Return the statistic over non-empty answers, as in the published scripts."""
     return lambda items: statistic([item for item in items if item["status"] != "empty"])
 
 
@@ -104,7 +104,7 @@ _MEANS = [
     _mean("acc_valid", aggregate.accuracy_valid, _valid),
     _mean("score_skip_empty", _without_empty(_score), _without_empty(_scores)),
     _mean("score_valid", _score, _scores),
-    # Of scores cut to whole numbers, as the published scripts read them.
+    # Scores cut to whole numbers, as the published scripts read them.
     _mean("score_authors", _without_empty(functools.partial(_score, of=int))),
 ]
 ANSWERS: list[Metric[CvrrItem]] = [
@@ -115,7 +115,7 @@ ANSWERS: list[Metric[CvrrItem]] = [
     ),
     *refusals("refusals", {"acc": aggregate.accuracy, "acc_skip_empty": _PUBLISHED}),
 ]
-PREFIX = "mean_"  # of the group's metrics
+PREFIX = "mean_"  # begins the names of the group's metrics
 MEANS_SHOWN = dict.fromkeys(
     [f"{PREFIX}{name}" for name in ("acc_skip_empty", "acc", "score_skip_empty")],
     (*_RIGHT, "points"),
@@ -123,10 +123,10 @@ MEANS_SHOWN = dict.fromkeys(
 
 
 def means(sides: Mapping[str, Answers]) -> dict[str, float | None]:
-    """Means over the dimensions, each weighing the same; None if one of them has no number."""
+    """The means over the dimensions, with equal weights; None if a dimension has no number."""
     found = {}
     for one in _MEANS:
-        # What broke is None: without it the mean would be over fewer dimensions.
+        # An error gives None, so that no mean is over fewer dimensions than it seems.
         own = [aggregate.never_raises(one.name)(one.compute)(items) for items in sides.values()]
         known = [value for value in own if value is not None]
         found[f"{PREFIX}{one.name}"] = aggregate.mean(known) if len(known) == len(own) else None
@@ -134,22 +134,24 @@ def means(sides: Mapping[str, Answers]) -> dict[str, float | None]:
 
 
 def partial_means(sides: Iterable[str]) -> list[str]:
-    """A line if means are over a part of the dimensions."""
+    """A line if the means are over some of the dimensions only; else empty."""
     number = len(list(sides))
     if number == len(DIMENSIONS):
         return []
-    return [f"means over {number} of {len(DIMENSIONS)} dimensions: those that were given"]
+    return [f"means over {number} of {len(DIMENSIONS)} dimensions: those with items"]
 
 
-# --- ratings, as a study --------------------------------------------------------------------------
+# --- ratings --------------------------------------------------------------------------------------
 
-OF = "_of_"  # in a metric's name, before a candidate's slug
+OF = "_of_"  # in a metric's name before a candidate's slug
 
 
 def pairs(items: Sequence[Compared]) -> list[RatingPair]:
-    """One judge's ratings in one round beside their reference.
+    """One judge's ratings in one round, each with its reference rating.
 
-    Of whole items, or what the host's table has of them: an id says question and candidate.
+    Args:
+        items: whole items, or only the fields that lmms-eval's table keeps: the id has question and
+            candidate.
     """
     made = []
     for item in sorted(items, key=lambda item: item["id"]):
@@ -179,7 +181,7 @@ def _share(rating: int, items: Ratings) -> float | None:
     return aggregate.mean(float(one == rating) for one in _given(items))
 
 
-# Name -> the number, and whether higher is better.
+# Name -> statistic, and True if higher is better (None: neither).
 _OF_PART: dict[str, tuple[Statistic, bool | None]] = {
     "kappa": (_kappa(), True),
     "leniency": (lambda items: kappas.leniency(pairs(items))["value"], None),
@@ -223,13 +225,13 @@ RATED: list[Metric[RatingItem]] = [
 
 
 def slug(candidate: str) -> str:
-    """A candidate's name as part of a metric's: `Video-LLaVA` as `video_llava`, `模型` as it is."""
+    """A candidate's name for a metric's name: `Video-LLaVA` gives `video_llava`, `模型` stays."""
     plain = unicodedata.normalize("NFKC", candidate).casefold()
     return re.sub(r"[\W_]+", "_", plain).strip("_") or "unnamed"
 
 
 def by_candidate(items: Ratings) -> list[Metric[RatingItem]]:
-    """The metrics of single candidates: whoever these items are of."""
+    """The metrics of each candidate of these items."""
 
     def takes(name: str) -> Callable[[RatingItem], bool]:
         return lambda item: slug(item["candidate"]) == name
@@ -242,7 +244,7 @@ def by_candidate(items: Ratings) -> list[Metric[RatingItem]]:
 
 
 def rated_details(items: Ratings) -> dict[str, object]:
-    """This judge's kappas with their intervals, also of every cell of the study's tables."""
+    """This judge's kappas with their intervals, also for every cell of the study's tables."""
     found = kappas.reliability(pairs(items))
     cells = {
         f"{dimension}/{candidate}": one

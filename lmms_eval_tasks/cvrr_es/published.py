@@ -1,10 +1,11 @@
-"""Answers whose verdicts are known, to check a judge with (`lmms-eval-tasks agreement`).
+"""Answers with known verdicts, to check a judge with (`lmms-eval-tasks agreement`).
 
     judge_results/MODEL/DIMENSION.json    the published judgements: a list of
                                           [{pred, score, reason}, {q, a, pred}]
 
-The packaged sample has none: there the reference is right, and that of the next question wrong.
-Of other data nothing is known: an answer to another question may be right by chance.
+The packaged sample has no judgements: there the reference answer is right, and the reference answer
+of the next question is wrong. For other data no verdict is known: an answer to another question may
+be right by chance.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ FOLDER = "judge_results"
 
 
 def known_answers(place: Path, tasks: Mapping[str, Task]) -> KnownAnswers | None:
-    """The published judgements in a folder, or of the packaged sample what is known of it.
+    """The published judgements in a folder, or the known verdicts of the packaged sample.
 
     Args:
         place: a folder with FOLDER, or that folder.
         tasks: all tasks, by name.
+
+    Returns:
+        None if the folder has neither.
 
     Raises:
         DataError: a file cannot be read.
@@ -47,9 +51,9 @@ def known_answers(place: Path, tasks: Mapping[str, Task]) -> KnownAnswers | None
 
 
 def _judged(folder: Path) -> Iterator[KnownAnswer]:
-    """The judgements that have a label; empty answers are put to no judge.
+    """Yield the judgements that have a label, without empty answers, which no judge gets.
 
-    They do not say the video: a question with its reference stands for it.
+    The files do not name the video: question and reference together stand for it.
     """
     for dimension in DIMENSIONS:
         for file in sorted(folder.glob(f"*/{dimension}.json")):
@@ -63,7 +67,7 @@ def _judged(folder: Path) -> Iterator[KnownAnswer]:
                 )
                 try:
                     label = Judgement.model_validate(said).pred
-                except ValidationError:  # one says "partially correct"
+                except ValidationError:  # one label is "partially correct"
                     continue
                 if question and reference and answer:
                     doc = {
@@ -79,7 +83,7 @@ def _judged(folder: Path) -> Iterator[KnownAnswer]:
 
 
 def _of_sample(place: Path, tasks: Mapping[str, Task]) -> Iterator[KnownAnswer]:
-    found = data.CvrrData(release.read(place))
+    found = data.CvrrData(release.read_release(place))
     for name in (f"{ANSWERS}{dimension}" for dimension in DIMENSIONS):
         for doc in data.questions(found, name):
             kept = tasks[name].log_fields(doc)

@@ -1,16 +1,16 @@
-"""CVRR-ES's release: its questions with their ids, where their videos are, and putting it in place.
+"""CVRR-ES's release: its questions with their ids, the paths of their videos, and its preparation.
 
     ROOT/cvrr_es/DIMENSION/annotations_DIMENSION.json   the original release: a list of
                                                         {Q, A, VideoID}
-    ROOT/cvrr_es/DIMENSION/test-*.parquet               the hub copy: rows of the same
+    ROOT/cvrr_es/DIMENSION/test-*.parquet               the copy on the hub: the same rows
     ROOT/cvrr_es/DIMENSION/VIDEO.mp4                    or CVRR-ES/DIMENSION/VIDEO.mp4
 
-All of it may lie in a folder CVRR-ES below. A question's id is `DIMENSION/NNN`, its place in the
-annotations: the same question is asked of several videos, so that its text is no key. `VideoID` is
-the name of the video's file.
+All files may also lie in a subfolder CVRR-ES. A question's id is `DIMENSION/NNN`, with its place in
+the annotations: the same question is asked about several videos, so that its text is no key.
+`VideoID` is the name of the video's file.
 
-A file that is no list of rows stops. What is wrong with single rows is collected, so that the
-others can be run where the user allows it; they keep their places.
+A file that is no list of rows raises an error. Errors of single rows are collected, so that the
+user may run the other rows; these keep their places.
 """
 
 from __future__ import annotations
@@ -29,50 +29,52 @@ from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.released_files import Release
-from lmms_eval_tasks.utils.validation import FileName, Text, told
+from lmms_eval_tasks.utils.validation import FileName, Text, validation_problems
 
 HOW_TO_GET = (
-    "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
-    "lmms-eval/CVRR-ES on the Hugging Face hub. Their licences disagree (MIT, CC BY, CC BY-NC-SA): "
-    "use them for non-commercial ends only; nothing of them comes with this package"
+    "Annotations and videos: "
+    "https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
+    "lmms-eval/CVRR-ES on the Hugging Face hub. Their licences disagree (MIT, "
+    "CC BY, CC BY-NC-SA): use them only for non-commercial purposes; this "
+    "package holds none of them"
 )
 UNPACKED = "CVRR-ES"  # the folder inside both archives
-_PARQUET = "test-*.parquet"  # the hub's own name of a dimension's only file
+_PARQUET = "test-*.parquet"  # a dimension's only file on the hub
 
 
 @dataclass(frozen=True)
 class CvrrQuestion:
-    """One question on one video."""
+    """A question about a video."""
 
-    id: str  # `DIMENSION/NNN`, NNN the place in the dimension's annotations from 1 on
+    id: str  # `DIMENSION/NNN`: its place in the dimension's annotations, from 1
     dimension: str  # a slug of labels.DIMENSIONS
-    video: str  # the file's name as released; names of two dimensions are not comparable
-    question: str  # as released, without the white space around it
+    video: str  # the released file name; two dimensions may use the same name for different videos
+    question: str  # as released, without white space at the ends
     reference: str  # the right answer
 
     @property
     def video_id(self) -> str:
-        """`DIMENSION/VIDEO`, which names one video in the whole release."""
+        """The video's id, `DIMENSION/VIDEO`, unique in the whole release."""
         return f"{self.dimension}/{self.video}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CvrrRelease(Release):
-    """The dimensions that are there, validated row by row; `place` is the folder that has them."""
+    """The dimensions of a release, validated row by row; `place` is their folder."""
 
-    questions: tuple[CvrrQuestion, ...]  # the good ones, in the tables' and files' order
-    # By dimension the question at each place, by its id; "" if a bad row does not say.
+    questions: tuple[CvrrQuestion, ...]  # valid questions, in the order of the tables and files
+    # By dimension, the question's text by its id; "" if an invalid row has none.
     places: Mapping[str, Mapping[str, str]]
-    annotations: Mapping[str, Path]  # by dimension its file
+    annotations: Mapping[str, Path]  # file by dimension
 
     @property
     def n_records(self) -> int:
-        """The number of good questions."""
+        """The number of valid questions."""
         return len(self.questions)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Videos and questions (PAPER_COUNTS), dimensions, and rows that cannot be used."""
+        """The numbers of videos and questions (PAPER_COUNTS), dimensions, and invalid rows."""
         return {
             "videos": len({one.video_id for one in self.questions}),
             "questions": len(self.questions),
@@ -81,14 +83,14 @@ class CvrrRelease(Release):
         }
 
     def video_path(self, question: CvrrQuestion) -> Path:
-        """Where the video of a question is, or would be."""
+        """The path of a question's video, even if there is no such file."""
         folders = [self.place, self.place / UNPACKED]
         return released_files.video_path(
             [folder / question.dimension for folder in folders], question.video
         )
 
 
-# --- reading it ---------------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------
 
 
 class _Row(BaseModel):
@@ -99,15 +101,15 @@ class _Row(BaseModel):
     VideoID: FileName
 
 
-def read(folder: Path) -> CvrrRelease:
-    """Read and validate the dimensions in a folder; kept while no annotation file changes.
+def read_release(folder: Path) -> CvrrRelease:
+    """Read and validate the dimensions in a folder; cached until an annotation file changes.
 
     Raises:
-        DataError: there is none, a file cannot be read, or none of its rows can be used; names the
-            place.
+        DataError: there is no annotation file, a file cannot be read, or none of its rows can be
+            used; names the place.
     """
     for base in (folder, folder / UNPACKED):
-        found = [(name, find(base, name)) for name in DIMENSIONS]
+        found = [(name, find_annotations(base, name)) for name in DIMENSIONS]
         if files := tuple((name, file) for name, file in found if file is not None):
             return _read(base, files, released_files.state(*(file for _, file in files)))
     raise DataError(
@@ -116,18 +118,18 @@ def read(folder: Path) -> CvrrRelease:
     )
 
 
-def find(base: Path, dimension: str) -> Path | None:
+def find_annotations(base: Path, dimension: str) -> Path | None:
     """The annotation file of a dimension under `base`; None if there is none.
 
     Raises:
-        DataError: there are several, which might differ.
+        DataError: there are several, which may differ.
     """
     own = base / dimension
     released = own / f"annotations_{dimension}.json"
     there = [*([released] if released.is_file() else []), *sorted(own.glob(_PARQUET))]
     if len(there) > 1:
         names = ", ".join(path.name for path in there)
-        raise DataError(f"{own}: several annotation files ({names}); keep one")
+        raise DataError(f"{own}: several annotation files ({names}); keep only one")
     return there[0] if there else None
 
 
@@ -145,8 +147,9 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
             try:
                 one = _Row.model_validate(row)
             except ValidationError as error:
-                bad[name] = f"{file}, entry {place}: {told(error)}"
-                # It keeps its text: answers are put to places, and then left out with it.
+                bad[name] = f"{file}, entry {place}: {validation_problems(error)}"
+                # Keep its text: answers are joined to places first, and left out with the row
+                # later.
                 text = row.get("Q") if isinstance(row, Mapping) else None
                 asked[name] = text.strip() if isinstance(text, str) else ""
                 held.append(row)
@@ -156,7 +159,7 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
                 asked[name] = one.Q
         if len(bad) == len(rows):
             first = "".join(f"; {why}" for why in list(bad.values())[:1])
-            raise DataError(f"{file}: not one of {len(rows)} rows can be used{first}")
+            raise DataError(f"{file}: none of {len(rows)} rows can be used{first}")
         problems |= bad
         places[dimension], content[dimension] = asked, held
     return CvrrRelease(
@@ -170,11 +173,11 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Cv
     )
 
 
-# --- their videos ---------------------------------------------------------------------------------
+# --- videos ---------------------------------------------------------------------------------------
 
 
-def sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
-    """The videos (Benchmark.sources). All tasks of a run leave out the same questions."""
+def media_sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
+    """The videos (Benchmark.media_sources); all tasks of a run leave out the same questions."""
     windows = {
         one.id: Window(one.video_id, release.video_path(one), one.dimension)
         for one in release.questions
@@ -182,6 +185,6 @@ def sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
     return [Source(tasks=names, windows=windows)]
 
 
-def notes(release: CvrrRelease) -> list[str]:
-    """Lines for `data status`: the dimensions that are not there."""
-    return [f"{name}: not there" for name in DIMENSIONS if name not in release.annotations]
+def status_notes(release: CvrrRelease) -> list[str]:
+    """Lines for `data status` on the dimensions that are missing."""
+    return [f"{name}: missing" for name in DIMENSIONS if name not in release.annotations]

@@ -1,18 +1,18 @@
-"""CVRR-ES's packaged sample in the original release's form, with answers and ratings.
+"""CVRR-ES's packaged sample in the form of the original release, with answers and ratings.
 
     cvrr_es/DIMENSION/annotations_DIMENSION.json  two or three questions in each of the eleven
-    cvrr_es/DIMENSION/CLIP.mp4                    the two clips of these: 192 x 144, 4 s, no sound
+    cvrr_es/DIMENSION/CLIP.mp4                    their two clips: 192 x 144, 4 s, no sound
     cvrr_es/predictions/MODEL/DIMENSION.json      three invented candidates in the released form;
                                                   one with image tokens, "</s>" and an empty answer
     cvrr_es/ratings/first.jsonl                   three invented judges' ratings of these answers
-    cvrr_es/ratings/reference.jsonl               what the answers are worth by construction
-    cvrr_es/replay.jsonl                          what the benchmark's judge would reply that sees
-                                                  how answers were built, for `--judge replay:FILE`
+    cvrr_es/ratings/reference.jsonl               the true worth of the answers
+    cvrr_es/replay.jsonl                          the right replies of the benchmark's judge, for
+                                                  `--judge replay:FILE`
 
-Clips and questions stand in sample_questions_yaml. Three invented candidates answer in turns of
-known kinds. Three invented judges, two of them the candidates themselves, rate by rules: one is
-nearly always right, one lenient by one, one gives everything the same. All of it shows that numbers
-follow from files, and nothing about any model.
+sample_questions_yaml has clips and questions. The three invented candidates take turns in known
+kinds of answers. The three invented judges, two of which are also candidates, rate by rules: one is
+nearly always right, one is too high by one, one gives every answer the same rating. The sample
+shows that numbers follow from files, and nothing about any model.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PLAYED = Played(
 
 
 class SampleQuestion(NamedTuple):
-    """A question on a clip, the right answer, and a wrong one that looks right."""
+    """A question about a clip, the right answer, and a plausible wrong answer."""
 
     video: str
     question: str
@@ -70,19 +70,19 @@ class _Told(TypedDict):
 
 @functools.cache
 def _told() -> _Told:
-    found: _Told = scenes.load(__file__, "sample_questions_yaml")
+    found: _Told = scenes.load_scenes(__file__, "sample_questions_yaml")
     return found
 
 
 @functools.cache
 def questions() -> dict[str, list[SampleQuestion]]:
-    """What is asked about the clips, by dimension."""
+    """The questions about the clips, by dimension."""
     return {
         name: [SampleQuestion(*one) for one in own] for name, own in _told()["questions"].items()
     }
 
 
-def videos() -> dict[str, Clip]:
+def sample_videos() -> dict[str, Clip]:
     """The clips of every dimension, by file."""
     made = {
         name: scenes.clip(
@@ -98,8 +98,8 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, object]:
-    """All other files."""
+def sample_files() -> dict[str, object]:
+    """The contents of all other files, by file."""
     found: dict[str, object] = {
         f"{name}/annotations_{name}.json": [
             {"Q": one.question, "A": one.reference, "VideoID": one.video} for one in own
@@ -110,7 +110,7 @@ def files() -> dict[str, object]:
         said: dict[str, list[dict[str, str]]] = {}
         for one in answered(candidate):
             marked = ("{} {} {} {}\n", "</s>") if candidate == HASTY else ("", "")
-            asked = marked[0].replace("{}", "<image>") + one.asked.question
+            asked = marked[0].replace("{}", "<image>") + one.question.question
             said.setdefault(one.dimension, []).append({"Q": asked, "A": f"{one.text}{marked[1]}"})
         found |= {f"{PREDICTIONS}/{candidate}/{name}.json": own for name, own in said.items()}
     found[FIRST] = (row.as_dict() for row in first_ratings())
@@ -127,47 +127,49 @@ def files() -> dict[str, object]:
 CAREFUL, HASTY, VAGUE = "invented-careful", "invented-hasty", "invented-vague"
 FLAT, DEBATED = "invented-flat", "invented-debate"
 
-# What a candidate says, in turn over all questions; kinds of `said`. HASTY writes as Video-LLaVA's
-# released answers are written: image tokens before the question, the end token behind.
+# The kinds of answers that a candidate gives, in turn over all questions; keys of `said`. HASTY
+# writes as in Video-LLaVA's released answers: image tokens before the question, the end token after
+# the answer.
 MODELS: dict[str, tuple[str, ...]] = {
     CAREFUL: ("right", "right", "padded", "right", "hedged", "right", "wrong"),
     HASTY: ("wrong", "idle", "right", "wrong", "hedged"),
     VAGUE: ("idle", "padded", "hedged", "right", "idle", "wrong"),
 }
-EMPTY = (HASTY, 7)  # the candidate whose answer to the question of this number is empty
-UNREAD = (VAGUE, 11)  # the answer of a candidate to which the careful judge's rating is unreadable
-# What each kind is worth: the reference's rating, 1 to 5, and the benchmark's score, 0 to 5.
+EMPTY = (HASTY, 7)  # candidate, and index of the question with an empty answer
+# Candidate, and index of the answer to which the careful judge's rating is unreadable.
+UNREAD = (VAGUE, 11)
+# The worth of each kind: the reference rating, 1 to 5, and the benchmark's score, 0 to 5.
 WORTH = {"right": 5, "padded": 4, "hedged": 3, "idle": 2, "wrong": 1, "empty": 1}
 _SCORES = {"right": 5, "padded": 4, "hedged": 2, "idle": 1, "wrong": 0}
 _CONSTANT = 4
-_SLIP = 6  # of so many answers the careful judge rates one too low by one
+_SLIP = 6  # the careful judge rates every sixth answer too low by one
 
 
 class SampleAnswer(NamedTuple):
-    """A candidate's answer to a question, and how it was built."""
+    """A candidate's answer to a question, and its kind."""
 
     candidate: str
     id: str
     dimension: str
-    asked: SampleQuestion
+    question: SampleQuestion
     kind: str
     text: str
 
 
-def said(asked: SampleQuestion) -> dict[str, str]:
-    """Answers to a question by their kind."""
+def sample_answers(question: SampleQuestion) -> dict[str, str]:
+    """The answers to a question, by kind."""
     return {
-        "right": asked.reference,
-        "padded": f"{asked.reference} Somebody far away hums a tune.",
-        "hedged": f"{asked.reference} Or it is the other way round.",
+        "right": question.reference,
+        "padded": f"{question.reference} Somebody far away hums a tune.",
+        "hedged": f"{question.reference} Or it is the other way round.",
         "idle": "There are shapes in the video.",
-        "wrong": asked.lure,
+        "wrong": question.lure,
         "empty": "",
     }
 
 
 def _numbered() -> list[tuple[str, str, SampleQuestion]]:
-    """Dimension, id and question, in the order of the annotations."""
+    """The dimension, id and question of every question, in the order of the annotations."""
     return [
         (name, f"{name}/{place:03d}", one)
         for name, own in questions().items()
@@ -176,15 +178,15 @@ def _numbered() -> list[tuple[str, str, SampleQuestion]]:
 
 
 def answered(candidate: str) -> Iterator[SampleAnswer]:
-    """A candidate's answers in the order of the annotations."""
+    """Yield a candidate's answers in the order of the annotations."""
     kinds = MODELS[candidate]
     for number, (dimension, name, asked) in enumerate(_numbered()):
         kind = "empty" if (candidate, number) == EMPTY else kinds[number % len(kinds)]
-        yield SampleAnswer(candidate, name, dimension, asked, kind, said(asked)[kind])
+        yield SampleAnswer(candidate, name, dimension, asked, kind, sample_answers(asked)[kind])
 
 
 def first_ratings() -> Iterator[RatingRow]:
-    """What the three judges give every answer; the reference answer is not shown to them."""
+    """Yield the three judges' ratings of every answer, made without the reference answer."""
     for candidate in MODELS:
         for number, one in enumerate(answered(candidate)):
             worth = WORTH[one.kind]
@@ -198,30 +200,30 @@ def first_ratings() -> Iterator[RatingRow]:
 
 
 def _row(
-    one: SampleAnswer, judge: str, name: str, rating: int | None, status: str = "ok"
+    answer: SampleAnswer, judge: str, name: str, rating: int | None, status: str = "ok"
 ) -> RatingRow:
     return RatingRow(
-        dimension=one.dimension,
-        question=one.id,
-        video=f"{one.dimension}/{one.asked.video}",
-        candidate=one.candidate,
+        dimension=answer.dimension,
+        question=answer.id,
+        video=f"{answer.dimension}/{answer.question.video}",
+        candidate=answer.candidate,
         judge=judge,
         round=name,
         rating=None if rating is None else float(rating),
         reason="known by construction" if rating is not None else "",
         status=status,
-        empty=one.kind == "empty",
+        empty=answer.kind == "empty",
     )
 
 
 def recordings() -> Iterator[dict[str, object]]:
-    """Lines for the judge `replay` about every answer but the empty one, which nobody judges.
+    """Yield lines for the judge `replay` on every answer but the empty one, which no judge gets.
 
-    And about the answer to the next question, which is a doc's lure (data.py).
+    They include the answer to the next question, a doc's `lure` (data.py).
     """
     every = _numbered()
     for (_, name, asked), (*_, other) in zip(every, (*every[1:], *every[:1]), strict=True):
-        worth = {said(asked)[kind]: score for kind, score in _SCORES.items()}
+        worth = {sample_answers(asked)[kind]: score for kind, score in _SCORES.items()}
         for candidate, score in ({other.reference: 0} | worth).items():
             fields = {"question": asked.question, "reference": asked.reference}
             pred = "correct" if score >= _SCORES["padded"] else "incorrect"
@@ -233,16 +235,16 @@ def recordings() -> Iterator[dict[str, object]]:
             }
 
 
-# --- a judge's ratings, played --------------------------------------------------------------------
+# --- replies of a fake judge ----------------------------------------------------------------------
 
 
-def known(doc: Doc) -> KnownReplies | None:
-    """Replies to a doc of the judge study; None of one that is answered, not rated.
+def known_replies(doc: Doc) -> KnownReplies | None:
+    """Replies to a doc of the judge study; None for a doc that is answered, not rated.
 
-    Right is the reference rating, or 3 without one.
+    The right reply has the reference rating, or 3 without a reference.
 
-    Wrong is off by one or two, and more lenient where the other judges' ratings are shown, so that
-    the three rounds differ; the same answer is drawn anew in every round.
+    The wrong reply is off by one or two. It is too high if other judges' ratings are shown, so that
+    the three rounds differ. The same answer is drawn anew in every round.
     """
     if "round" not in doc:
         return None
@@ -254,7 +256,9 @@ def known(doc: Doc) -> KnownReplies | None:
     off = min(high, max(low, right + (step if up else -step)))
     wrong = off if off != right else right - 1
     said = (_rated(right, "right"), _rated(wrong, "wrong"))
-    return KnownReplies(name, *said, UNREADABLE, drawn=[_rated(one, "drawn") for one in RATINGS])
+    return KnownReplies(
+        name, *said, UNREADABLE, random_replies=[_rated(one, "drawn") for one in RATINGS]
+    )
 
 
 def _rated(rating: int, worth: str) -> str:

@@ -1,4 +1,4 @@
-"""The judge study's own settings."""
+"""The settings of the judge study."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ from pathlib import Path
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.settings import Setting
 
-_rated = "the judge study: whose answers are rated (lmms_eval_tasks/cvrr_es/README.md)"
+_rated = (
+    "judge study: folders or saved samples with the answers to rate "
+    "(lmms_eval_tasks/cvrr_es/README.md)"
+)
 CVRR_CANDIDATES: Setting[Sequence[Path]] = settings.declare(
     "CVRR_CANDIDATES", settings.paths, "PATH,...", _rated, ()
 )
 CVRR_RATINGS: Setting[Sequence[Path]] = settings.declare(
-    "CVRR_RATINGS", settings.paths, "PATH,...", "the judge study: ratings given before", ()
+    "CVRR_RATINGS", settings.paths, "PATH,...", "judge study: files of ratings by other judges", ()
 )
 CVRR_REFERENCE: Setting[Sequence[Path]] = settings.declare(
-    "CVRR_REFERENCE", settings.paths, "PATH,...", "the judge study: the reference", ()
+    "CVRR_REFERENCE", settings.paths, "PATH,...", "judge study: files of reference ratings", ()
 )
 CVRR_SELECTION: Setting[str | None] = settings.declare(
-    "CVRR_SELECTION", str, "RULE", "the judge study: which judges a mixture has"
+    "CVRR_SELECTION",
+    str,
+    "RULE",
+    "judge study: rule that chooses the judges of a mixture, such as `top=2`",
 )
 CVRR_NAME: Setting[str | None] = settings.declare(
-    "CVRR_NAME", str, "NAME", "the judge study: what the judging model is called"
+    "CVRR_NAME", str, "NAME", "judge study: name of the judging model in ratings and tables"
 )

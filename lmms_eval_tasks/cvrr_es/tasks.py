@@ -1,8 +1,8 @@
 """CVRR-ES (Khattak et al. 2024), and the study of judges on its answers (vlm_judge).
 
-Eleven dimensions of questions, whose answers a judge compares with the reference; and three tasks
-in which the model under test is the judge: it rates candidates' answers alone, with all other
-judges' ratings, or with those of selected ones.
+A judge compares the answers to eleven dimensions of questions with the reference. In three more
+tasks the model under test is the judge: it rates candidates' answers alone, with all other judges'
+ratings, or with those of selected judges.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASK
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.asking import judged
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.asking import judge_reply
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
-# --- what the model is given ------------------------------------------------------------------
+# --- prompts ----------------------------------------------------------------------------------
 
 
 def question_prompt(doc: CvrrDoc, file: str) -> list[Part]:
     """The muted video or its frames, then the question."""
-    text = judging.prompt(file).text["question"]
+    text = judging.load_judge_prompt(file).text["question"]
     return _after_video(doc, prompts.fill(text, {"question": doc["question"]}))
 
 
 def rating_prompt(doc: RatingDoc) -> list[Part]:
-    """The muted video or its frames, then what a judge is asked of an answer."""
+    """The muted video or its frames, then the judge's prompt on an answer."""
     others = [RatingRow(**row) for row in doc["others"]]
     return _after_video(doc, judging.request(doc["question"], doc["answer"], others))
 
@@ -75,16 +75,16 @@ def _after_video(doc: CvrrShown, text: str) -> list[Part]:
     return [seen, Part("text", text)]
 
 
-# --- what the reply is worth ------------------------------------------------------------------
+# --- scores -----------------------------------------------------------------------------------
 
 
 def keep_answer(doc: CvrrDoc) -> KeptCvrr:
-    """The fields of a question for the log, and who answered."""
+    """Return the fields of a question for the log, with the name of the model that answers."""
     return {**select_fields(doc, CvrrFields), "candidate": running_model()}
 
 
 def keep_rating(doc: RatingDoc) -> KeptRating:
-    """The fields of an answer that is rated for the log, and who rated."""
+    """Return the fields of a rated answer for the log, with the name of the model that rates."""
     return {
         **select_fields(doc, RatedAnswer),
         "question": doc["question_id"],
@@ -93,14 +93,14 @@ def keep_rating(doc: RatingDoc) -> KeptRating:
     }
 
 
-def answer(doc: KeptCvrr, reply: str) -> Scoring[CvrrScore]:
-    """One answer: is it correct, and its 0 to 5 points.
+def answer(doc: KeptCvrr, reply: str) -> ScoringSteps[CvrrScore]:
+    """Score one answer: correct or not, and 0 to 5 points.
 
-    An answer that nobody had to judge has 0 points. Where a verdict's own cannot be told there are
-    none: its 0 or 1 is another number.
+    An answer that needed no judge has 0 points. If the verdict's own score is unreadable, `points`
+    is None: the verdict's 0 or 1 is another number.
     """
     fields = {"question": doc["question"], "reference": doc["reference"], "id": doc["id"]}
-    done = yield from judged("correct", judging.criterion(), fields, reply)
+    done = yield from judge_reply("correct", judging.answer_criterion(), fields, reply)
     points = judging.points(done.verdict, done.candidate)
     return {
         "answer": done.candidate,
@@ -111,8 +111,8 @@ def answer(doc: KeptCvrr, reply: str) -> Scoring[CvrrScore]:
 
 
 def rating(doc: KeptRating, reply: str) -> RatingScore:
-    """One rating by the model under test; an unreadable one is a failure, never a middle rating."""
-    rating, reason, status = replies.read(reply, [doc["answer"]])
+    """Score a rating of the model under test; an unreadable one is a failure, never a 3."""
+    rating, reason, status = replies.read_rating(reply, [doc["answer"]])
     return {"rating": rating, "reason": reason, "status": status}
 
 
@@ -120,7 +120,7 @@ def rating(doc: KeptRating, reply: str) -> RatingScore:
 
 
 def _file(task: str) -> str:
-    """The file of prompts that a task uses."""
+    """Return the name of a task's file of prompts."""
     if task in JUDGE_TASKS:
         return "rating"
     return "hint" if task.startswith(HINT) else "task"
@@ -175,15 +175,15 @@ def _rated(name: str) -> Task[RatingDoc, KeptRating, RatingItem]:
 
 def _uncompared(items: Sequence[RatingItem]) -> list[str]:
     told = (
-        "the reference has no rating of these answers: compare the ids of the questions and the "
-        "names of the candidates"
+        "the reference has no rating of these answers: compare the ids of the "
+        "questions and the names of the candidates"
     )
     compared = any(item["reference_rating"] is not None for item in items)
     return [told] if not compared and data.reference() else []
 
 
 class CvrrEs(Benchmark):
-    """CVRR-ES for the shared code."""
+    """The benchmark CVRR-ES, with the tasks of the judge study."""
 
     name = "cvrr_es"
     title = "CVRR-ES"
@@ -212,43 +212,43 @@ class CvrrEs(Benchmark):
         for start in (ANSWERS, HINT)
     )
 
-    read = staticmethod(release.read)
-    sources = staticmethod(release.sources)
-    docs = staticmethod(data.docs)
-    data_notes = staticmethod(release.notes)
+    read_release = staticmethod(release.read_release)
+    sources = staticmethod(release.media_sources)
+    docs = staticmethod(data.task_docs)
+    data_notes = staticmethod(release.status_notes)
 
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
     ) -> data.CvrrData:
-        """The data, with what judge tasks rate."""
+        """Load the data, with the answers and ratings for judge tasks."""
         return data.with_study(super().load(names, videos=videos, only=only), names)
 
     def media_job(self, doc: Doc) -> MediaJob:
-        """The muted copy of a video, or its frames."""
+        """The job that makes the muted copy of a video, or its frames."""
         window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
-        return MediaJob(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
+        return MediaJob(doc.get("question_id", doc["id"]), window, lambda: clips.make_clip(*window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
-        """The candidates' and the study's judges'."""
+        """The prompts of the tasks: those of the candidates, and the rating prompt of judges."""
         files = {_file(name) for name in names}
-        return {name: judging.prompt(name) for name in sorted(files, reverse=True)}
+        return {name: judging.load_judge_prompt(name) for name in sorted(files, reverse=True)}
 
     def criteria(self) -> Sequence[Criterion]:
-        """Is an answer correct?"""
-        return [judging.criterion()]
+        """The criterion of the benchmark's judge: an answer is correct."""
+        return [judging.answer_criterion()]
 
     def judge_prompt(self) -> Prompt:
-        """The prompts of the one criterion."""
-        return judging.prompt("judge")
+        """The file of prompts of that criterion."""
+        return judging.load_judge_prompt("judge")
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
         """The published judgements of GPT-3.5, or the packaged sample's references."""
         return published.known_answers(place, self.tasks)
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Data, candidates, shown ratings and frames."""
+        """Return data, candidates, ratings and frames for the results file, and conditions."""
         section, conditions = super().describe(ran)
-        of_study, more = data.describe(ran.loaded)
+        of_study, more = data.describe_data(ran.loaded)
         section |= of_study
         conditions += more
         for join in self.joint_metrics:
@@ -265,7 +265,13 @@ class CvrrEs(Benchmark):
         *,
         judged: bool,  # noqa: ARG002
     ) -> Items:
-        """Ratings with the reference that the user names now, or the one of the run."""
+        """Return ratings with the reference that the user names now; without one, the run's.
+
+        Items of candidates' answers are returned unchanged.
+
+        Raises:
+            DataError: a rating has no `reference_rating`; names it.
+        """
         if not any("round" in item for item in items):
             return items
         known = {row.item: row for row in data.reference()}

@@ -1,7 +1,7 @@
 """The command `doctor`: in a minute, everything that would stop or spoil a run of tasks.
 
-Where a run makes the same check (runs/prepare.py), it is called here, so that both say the same.
-A run ends at the first error; here what one check finds stops no other. Beside these stands what a
+A check that a run makes too (runs/prepare.py) is the same function, so that both report the same. A
+run ends at the first error; here an error ends no other check. Further checks find trouble that a
 run meets only later: frames that cannot be decoded, a full disk, a judge that gives no verdict.
 """
 
@@ -27,8 +27,8 @@ from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.runs import estimate, media, prepare
 from lmms_eval_tasks.utils.released_files import listed
 
-TRIAL = 3  # clips of a benchmark that are made to see whether that works and how large they are
-ROOM = 2**30  # bytes that replies, results and tables may need beside the clips
+TRIAL = 3  # clips of a benchmark to make on trial, which also shows their size
+ROOM = 2**30  # bytes that replies, results and tables may need, besides the clips
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _ALLOW = (settings.ALLOW_MISSING, settings.ALLOW_BAD_ITEMS)
 
@@ -37,19 +37,19 @@ State = Literal["ok", "warning", "error"]
 
 
 class Finding(NamedTuple):
-    """The result of one check."""
+    """The result of one check, with the remedy."""
 
     state: State
-    told: str  # what there is, or what is wrong and where
-    mend: str = ""  # the command or setting that mends it; "" where nothing needs to be done
-    about: str = ""  # what was looked at
+    message: str  # the state, or the error and its place
+    mend: str = ""  # the command or setting that helps; "" if there is nothing to do
+    about: str = ""  # the checked thing
 
 
 Findings = Iterator[Finding]
 
 
 class DoctorCheck(NamedTuple):
-    """One thing to look at; `mend` is of all that it finds and says no other one of."""
+    """A check; `mend` is the remedy for findings that have none of their own."""
 
     about: str
     look: Callable[[], Iterable[Finding]]
@@ -57,15 +57,15 @@ class DoctorCheck(NamedTuple):
 
 
 def carried_out(checks: Iterable[DoctorCheck]) -> Findings:
-    """All that the checks find; an exception in one is an error, and stops no other.
+    """The findings of all checks; an exception in one is an error, and stops no other check.
 
-    What variables of the environment hold that may be keys is not in it.
+    Values of environment variables that may be keys are left out.
     """
     for about, look, mend in checks:
         try:
             for one in look():
                 needed = one.mend or (mend if one.state != "ok" else "")
-                yield one._replace(told=_without_keys(one.told), mend=needed, about=about)
+                yield one._replace(message=_without_keys(one.message), mend=needed, about=about)
         except Exception as error:
             kind = "" if isinstance(error, TasksError) else f"{type(error).__name__}: "
             yield Finding("error", _without_keys(f"{kind}{error}"), mend, about)
@@ -73,22 +73,21 @@ def carried_out(checks: Iterable[DoctorCheck]) -> Findings:
 
 def _without_keys(text: str) -> str:
     for name, value in os.environ.items():
-        if _SECRET.search(name) and len(value) >= 8:  # what is shorter is a common word
+        if _SECRET.search(name) and len(value) >= 8:  # a shorter value may be a common word
             text = text.replace(value, f"[{name}]")
     return text
 
 
-Asked = tuple[Benchmark, LoadedData, str]  # a task, with its benchmark's data
+Asked = tuple[Benchmark, LoadedData, str]  # a task's benchmark, its data, and the task's name
 
 
 class Examination:
     """The checks of a run of some tasks.
 
     Args:
-        names: tasks, groups or patterns; without any, the group of each benchmark whose data are
-            there.
-        model: looks at the running model (context.current), told what the tasks hand over.
-        uploads: lines on what the running model's class sends to a server for such tasks.
+        names: tasks, groups or patterns; if empty, the group of each benchmark that has data.
+        model: returns the findings on the run's model (context.current) for the tasks' media.
+        uploads: returns lines on what the model's class sends to a server for such tasks.
     """
 
     def __init__(
@@ -100,23 +99,25 @@ class Examination:
         self._names, self._model, self._uploads = names, model, uploads
         self._chosen: list[tuple[Benchmark, list[str]]] = []
         self._found: dict[str, LoadedData] = {}  # by benchmark
-        # What is made for the requests, with the video that each is made of, by benchmark.
+        # The media jobs of the requests, each with its video's path, by benchmark.
         self._cuts: dict[str, list[tuple[str, MediaJob]]] = {}
-        self._needed = 0.0  # bytes of clips that are still to be made
-        self._probed: dict[str, Finding] = {}  # by the judge's label: it is asked once
+        self._needed = 0.0  # estimated bytes of the clips that are not made yet
+        self._probed: dict[str, Finding] = {}  # by the judge's label: each judge gets one request
 
     def checks(self) -> Iterator[DoctorCheck]:
-        """In the order of a run: a check rests on what those before it found."""
+        """The checks in the order of a run: each builds on the findings of those before it."""
         yield DoctorCheck("tasks", self._tasks, "lmms-eval-tasks list")
         yield DoctorCheck("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
-        yield DoctorCheck("frames", self._frames, f"another {settings.FRAMES.option}")
+        yield DoctorCheck("frames", self._frames, f"correct {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
             get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
             yield DoctorCheck(f"{own}: data", partial(self._data, benchmark, names), get)
             look = partial(self._prompts, benchmark, names)
             yield DoctorCheck(
-                f"{own}: prompts", look, f"mend that file, or unset {settings.PROMPTS}"
+                f"{own}: prompts",
+                look,
+                f"correct that file, or leave {settings.PROMPTS.option} out",
             )
         if self._model is not None:
             name = model.name if (model := context.current().model) else ""
@@ -130,7 +131,10 @@ class Examination:
             if benchmark.name in self._cuts:
                 yield from self._of_media(benchmark)
             if any(benchmark.tasks[name].judgements for name in names):
-                mend = f"export {KEY}=..., or --judge SPEC, which may be none (docs/judges.md)"
+                mend = (
+                    "--judge SPEC (also: none, to judge later; docs/judges.md), or "
+                    f"export {KEY}=..."
+                )
                 look = partial(self._judge, benchmark, names)
                 yield DoctorCheck(f"{benchmark.name}: judge", look, mend)
         if self._uploads is not None:
@@ -139,12 +143,14 @@ class Examination:
     def _of_media(self, benchmark: Benchmark) -> Iterator[DoctorCheck]:
         own, cuts = benchmark.name, self._cuts[benchmark.name]
         option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
-        again = f"fetch it again, or leave it out with {option.option}"
+        again = f"download it again, or skip it with {option.option}"
         videos = sorted({path for path, _ in cuts})
         yield DoctorCheck(f"{own}: videos", partial(_videos, benchmark, videos), again)
         different = {cut.key: cut for _, cut in cuts}
         look = partial(self._clips, benchmark, [*different.values()])
-        yield DoctorCheck(f"{own}: clips", look, f"more room ({settings.CACHE}=DIR), or {again}")
+        yield DoctorCheck(
+            f"{own}: clips", look, f"{settings.CACHE}=DIR on a disk with more space, or {again}"
+        )
 
     # --- data and model -------------------------------------------------------------------------
 
@@ -152,14 +158,14 @@ class Examination:
         root = settings.data_root()
         there = [name for name in registry.NAMES if (root / name).is_dir()]
         if not self._names and not there:
-            get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE"
-            mend = f"{get}, {settings.DATA}=ROOT or {settings.DATA}={settings.SAMPLE}"
-            yield Finding("error", f"{root}: there are no data of any benchmark", mend)
+            get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE, or"
+            mend = f"{get} {settings.DATA.option} ROOT, or {settings.DATA.option} {settings.SAMPLE}"
+            yield Finding("error", f"{root}: no data of any benchmark", mend)
             return
         tasks = registry.selected(self._names or there)
-        self._chosen = list(registry.chosen(tasks))
+        self._chosen = list(registry.benchmarks_of(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
-        yield Finding("ok", f"{len(tasks)} of {own}")
+        yield Finding("ok", f"{len(tasks)} tasks of {own}")
 
     def _extras(self) -> Findings:
         prepare.check_extras(self._chosen)
@@ -171,15 +177,15 @@ class Examination:
 
     def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         try:
-            found = self._found[benchmark.name] = prepare.load(benchmark, names)
+            found = self._found[benchmark.name] = prepare.load_data(benchmark, names)
         except DataError as error:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
             ways = [f"{one.option} {one.metavar}".strip() for one in named]
             if any(one in _ALLOW for one in named):
-                ways = ["put them there (lmms-eval-tasks data status)", *ways]
+                ways = ["put them there (lmms-eval-tasks data status shows where)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
-            # What can be used is looked at nonetheless.
-            with suppress(DataError), settings.said(dict.fromkeys(_ALLOW, "1")):
+            # Go on with the data that can be used.
+            with suppress(DataError), settings.use_options(dict.fromkeys(_ALLOW, "1")):
                 self._found[benchmark.name] = benchmark.load(names)
             return
         seen = benchmark.status(settings.data_root())
@@ -187,8 +193,10 @@ class Examination:
         told = ", ".join([*counts, f"{seen.videos:,} video files", f"version {found.digest}"])
         yield Finding("ok", f"{seen.where}: {told}")
         if left := {one: why for name in names for one, why in found.left_out(name).items()}:
-            told = f"{len(left):,} left out, as was allowed:\n{listed(left)}"
-            yield Finding("warning", told, "put them there (lmms-eval-tasks data status)")
+            told = f"{len(left):,} skipped, as allowed by your options:\n{listed(left)}"
+            yield Finding(
+                "warning", told, "put them there (lmms-eval-tasks data status shows where)"
+            )
 
     def _prompts(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         used = [*benchmark.prompts(names).values(), benchmark.judge_prompt()]
@@ -207,11 +215,11 @@ class Examination:
         assert self._uploads
         yield from (Finding("ok", line) for line in self._uploads(self._asked()))
 
-    def _requests(self, benchmark: Benchmark, names: Sequence[str], found: LoadedData) -> Findings:
-        """The checks of tasks for which data and model are known."""
-        docs = {name: benchmark.docs(found, name) for name in names}
+    def _requests(self, benchmark: Benchmark, names: Sequence[str], loaded: LoadedData) -> Findings:
+        """Check the docs of tasks, and collect their media jobs."""
+        docs = {name: benchmark.docs(loaded, name) for name in names}
         if empty := [name for name, own in docs.items() if not own]:
-            yield Finding("error", f"nothing is left of {', '.join(empty)}")
+            yield Finding("error", f"no item can be run of {', '.join(empty)}")
         made = [
             (str(doc["video_path"]), cut)
             for name, own in docs.items()
@@ -220,22 +228,25 @@ class Examination:
         ]
         if made:
             self._cuts[benchmark.name] = made
-        benchmark.check(names, found)
+        benchmark.check(names, loaded)
         yield Finding("ok", ", ".join(f"{name} {len(own):,}" for name, own in docs.items()))
 
     # --- media ----------------------------------------------------------------------------------
 
     def _clips(self, benchmark: Benchmark, cuts: Sequence[MediaJob]) -> Findings:
-        """A run finds those that are made for trial; from all over the data, as one video's follow
-        each other.
+        """Make some clips on trial, and estimate the disk space for all.
+
+        The clips are spread over the data, since clips of one video follow each other.
         """
         tried = cuts[:: -(-len(cuts) // TRIAL)]
         size = _media_bytes()
         parts = [media.TaskMedia(benchmark.name, tried, len(tried))]
-        lost = media.make(parts, benchmark.title, benchmark.media_messages[0])
+        lost = media.make_jobs(parts, benchmark.title, benchmark.media_messages[0])
         if lost:
             why = {cut.name: lost[cut.key] for cut in tried if cut.key in lost}
-            yield Finding("error", f"{len(lost)} of {len(tried)} made for trial:\n{listed(why)}")
+            yield Finding(
+                "error", f"{len(lost)} of {len(tried)} trial clips cannot be made:\n{listed(why)}"
+            )
         if made := len(tried) - len(lost):
             grown = _media_bytes() - size
             self._needed += grown / made * (len(cuts) - made)
@@ -244,8 +255,9 @@ class Examination:
             if state == "ok" and free < self._needed + ROOM:
                 state = "warning"
             told = (
-                f"{made} of {len(cuts):,} made for trial took {grown / 1e6:,.1f} MB more; all that "
-                f"are left may take {self._needed / 1e9:,.2f} GB, and {free / 1e9:,.2f} are free"
+                f"{made} trial clips of {len(cuts):,} took {grown / 1e6:,.1f} "
+                f"MB; the others may take {self._needed / 1e9:,.2f} GB, and "
+                f"{free / 1e9:,.2f} GB are free"
             )
             yield Finding(state, told)
 
@@ -256,11 +268,16 @@ class Examination:
         config, named = prepare.judge_config(benchmark), settings.text(settings.JUDGE)
         models = {one.label: one for one in config.endpoints if one.provider == OPENAI}
         if config.provider == NONE:
-            yield Finding("ok", "none: answers are kept, to be judged later")
+            yield Finding("ok", "none: answers are saved without verdicts, to be judged later")
         elif not models:
-            yield Finding("ok", f"{config.label}: can be used; it is no endpoint to ask")
+            yield Finding(
+                "ok", f"{config.label}: can be used; not an endpoint, so no test question"
+            )
         elif not named:
-            why = f"not asked: it is the paper's, nobody named it (--judge {config.label})"
+            why = (
+                "the paper's judge, not tested; to send it one test question: "
+                f"--judge {config.label}"
+            )
             yield Finding("ok", f"{config.label}: {why}")
         elif found := self._found.get(benchmark.name):
             asked = next(_requests_to_judge(benchmark, names, found), None)
@@ -272,30 +289,30 @@ class Examination:
 
 
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
-    """Their ends decoded, as many at once as there are processors."""
+    """Check that the ends of videos can be decoded, in as many threads as there are processors."""
     ends = [MediaJob(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
     parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
-    bad = media.make(parts, benchmark.title, "first and last frames decoded")
+    bad = media.make_jobs(parts, benchmark.title, "first and last frames decoded")
     if good := len(paths) - len(bad):
-        yield Finding("ok", f"{good:,}: first and last frame decoded")
+        yield Finding("ok", f"first and last frame of {good:,} videos decoded")
     if bad:
         told = listed({path: why.removeprefix(f"{path}: ") for (path,), why in bad.items()})
-        yield Finding("error", f"{len(bad):,} of {len(paths):,} cannot be decoded:\n{told}")
+        yield Finding("error", f"{len(bad):,} of {len(paths):,} videos cannot be decoded:\n{told}")
 
 
 def _media_bytes() -> int:
-    """The size of the made media on disk, in bytes."""
+    """Return the size of all clips and sounds that were made, in bytes."""
     made = (settings.cache_dir() / "media").glob("*.*")
     return sum(file.stat().st_size for file in made if file.is_file())
 
 
 def _requests_to_judge(
-    benchmark: Benchmark, names: Sequence[str], found: LoadedData
+    benchmark: Benchmark, names: Sequence[str], loaded: LoadedData
 ) -> Iterator[tuple[Criterion, Mapping[str, Any]]]:
-    """The judge's first request of each judged task, for a made-up reply."""
+    """Yield the judge's first request of each judged task, for a made-up reply."""
     for task in (benchmark.tasks[name] for name in names):
         if task.judgements:
-            yield from estimate.requests(task, benchmark.docs(found, task.name)[:1])
+            yield from estimate.requests(task, benchmark.docs(loaded, task.name)[:1])
 
 
 def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]) -> Finding:
@@ -308,10 +325,13 @@ def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any])
         told = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"
         if not departures:
             return Finding("ok", told)
-        mend = "nothing, if its numbers may rest on that; else a server that keeps to them"
+        mend = (
+            "nothing, if this is acceptable for your numbers; otherwise a server "
+            "that respects these settings"
+        )
         return Finding("warning", f"{told}; it {'; it '.join(departures)}", mend)
-    told = f"{model.label}: one request, no verdict after {took}: {verdict.status}: "
-    mend = "another reply_format or model as --judge FILE.yml (docs/judges.md)"
+    told = f"{model.label}: no verdict for one test request after {took}: {verdict.status}: "
+    mend = "--judge FILE.yml with another reply_format or model (docs/judges.md)"
     if verdict.status == Status.API_ERROR.value:
-        mend = "the URL, the model's name or the key of --judge (docs/judges.md)"
+        mend = "correct the URL, the model's name or the key of --judge (docs/judges.md)"
     return Finding("error", told + verdict.reason, mend)

@@ -19,17 +19,23 @@ from lmms_eval_tasks.judges.config import AZURE_KEY, KEY
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.utils.json_files import check_folder
 
-# What most trouble comes of; whether the versions of all that this package needs fit is checked.
+# Packages that most trouble comes from. The versions of all required packages are checked below.
 _SHOWN = ("lmms-eval", "lmms-eval-tasks", "torch", "transformers", "av", "decord", "torchcodec")
 _KEYS = (KEY, AZURE_KEY, "HF_TOKEN")
-_ENCODERS = ("libx264", "aac")  # of the clips and their sound
+_ENCODERS = ("libx264", "aac")  # for the clips and their sound
 
 
 def checks() -> Iterator[DoctorCheck]:
-    """The checks of this machine, whatever is run."""
-    yield DoctorCheck("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
+    """The checks of this machine, for any run."""
+    yield DoctorCheck(
+        "settings",
+        _settings,
+        f"unset the variable (docs/settings.md lists all {settings.PREFIX}...)",
+    )
     yield DoctorCheck("versions", _versions, "pip install --upgrade lmms-eval-tasks")
-    yield DoctorCheck("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")
+    yield DoctorCheck(
+        "gpu", _gpu, "run nvidia-smi, and install the torch for its CUDA version (pytorch.org)"
+    )
     yield DoctorCheck("encoders", _encoders, "pip install --force-reinstall 'av>=15,<16'")
     yield DoctorCheck("keys", _keys, f"export {KEY}=...")
     places = {settings.CACHE: settings.cache_dir, settings.JUDGE_CACHE: settings.judge_cache}
@@ -40,8 +46,9 @@ def checks() -> Iterator[DoctorCheck]:
 
 @contextmanager
 def usable_cache() -> Iterator[None]:
-    """Where the user's cache cannot be written, which is an error of its own, another one for now:
-    else every video would seem unreadable.
+    """Context manager with a temporary cache folder if the user's cannot be written.
+
+    Another check reports that error; without a cache every video would seem unreadable.
     """
     try:
         check_folder(settings.cache_dir(), settings.CACHE)
@@ -52,7 +59,7 @@ def usable_cache() -> Iterator[None]:
         return
     with (
         TemporaryDirectory() as folder,
-        settings.said({settings.DATA: data, settings.CACHE: folder}),
+        settings.use_options({settings.DATA: data, settings.CACHE: folder}),
     ):
         yield
 
@@ -66,7 +73,7 @@ def _settings() -> Findings:
             settings.value(one)
         except TasksError as error:
             yield Finding("error", str(error), f"{one.option} {one.metavar}, or unset {one}")
-    # Not what they say: somebody may have put a key into one.
+    # Names only, no values: a value may be a key by mistake.
     yield Finding("ok", f"set: {', '.join(one for one in chosen) or 'none'}")
 
 
@@ -82,11 +89,13 @@ def _versions() -> Findings:
             continue
         found = _version(needed.name)
         if found is None or not needed.specifier.contains(found, prereleases=True):
-            told_ = f"{needed.name} {found or 'is not installed'}; {needed.specifier} is needed"
+            told_ = f"{needed.name} {found or 'is not installed'}; required: {needed.specifier}"
             yield Finding("error", told_, f"pip install '{needed.name}{needed.specifier}'")
     if another := model_capabilities.of_another_host():
         yield Finding(
-            "warning", another, f"pip install lmms-eval=={model_capabilities.table().host}"
+            "warning",
+            another,
+            f"pip install lmms-eval=={model_capabilities.capability_table().host}",
         )
 
 
@@ -108,9 +117,12 @@ def _gpu() -> Findings:
             yield Finding("ok", f"{told}, CUDA {torch.version.cuda}")
     elif shutil.which("nvidia-smi"):
         made_for = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
-        yield Finding("warning", f"a driver is here, but torch, made for {made_for}, sees no GPU")
+        yield Finding(
+            "warning",
+            f"an NVIDIA driver is installed, but torch, built for {made_for}, finds no GPU",
+        )
     else:
-        yield Finding("ok", "none: for models behind an API, and small ones")
+        yield Finding("ok", "no GPU: enough for models behind an API and for small models")
 
 
 def _encoders() -> Findings:
@@ -123,26 +135,28 @@ def _encoders() -> Findings:
 
 
 def _keys() -> Findings:
-    """Their names alone."""
+    """Report for each API key if it is set in the environment, without its value."""
     states = {one: "set" if os.environ.get(one) else "not set" for one in _KEYS}
     yield Finding("ok", ", ".join(f"{one} is {state}" for one, state in states.items()))
 
 
 def _folder(variable: str, folder: Path | None) -> Findings:
     if folder is None:
-        yield Finding("warning", "replies of the judge are not kept: a stopped run pays again")
+        yield Finding(
+            "warning", "judges' replies are not kept: a run that was stopped pays for them again"
+        )
         return
     check_folder(folder, variable)
     free = shutil.disk_usage(folder).free
-    told = f"{folder} can be written, {free / 1e9:,.1f} GB free"
+    told = f"{folder}: writable, {free / 1e9:,.1f} GB free"
     yield Finding("ok" if free > ROOM else "warning", told)
 
 
 def _hub() -> Findings:
-    """Weights may be there, in a folder that others share."""
+    """Check the folder of weights of the Hugging Face hub; an unwritable one is only a warning."""
     from huggingface_hub.constants import HF_HOME
 
     try:
         yield from _folder("HF_HOME", Path(HF_HOME))
     except TasksError as error:
-        yield Finding("warning", f"{error}: nothing can be fetched from the hub")
+        yield Finding("warning", f"{error}: nothing can be downloaded from the Hugging Face hub")

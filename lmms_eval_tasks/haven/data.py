@@ -1,12 +1,14 @@
-"""HAVEN's data: which videos each task can ask about, and a doc for each of them (3.4, C).
+"""HAVEN's data: the videos that each task can use, and a doc for each of them (3.4, C).
 
-A text proxy needs no video. What a record lacks for one task only (`Record.gaps`), and what does
-not fit the model's limit of images, is left out of that task without asking, and counted; a video
-that is missing or bad is left out where the user allows it.
+A text proxy needs no video file. A video is left out of one task, and counted, if its record lacks
+a field that only this task needs (`Record.gaps`), or if it needs more images than the model takes.
+The user is not asked about these. A missing or damaged video file is left out only if the user
+allows it.
 
-Draws are the authors' code's: they follow a digest of the seed and the video's key, the same on
-every machine, in every process and under `--limit`. A task with the document and the one without it
-share their draws, so that their difference is the document's.
+Random draws are those of the authors' code. They follow from a hash of the seed and the video's
+key, so they are the same on every machine, in every process and under `--limit`. A task with the
+document and the same task without it share their draws, so that the document alone causes a
+difference.
 """
 
 from __future__ import annotations
@@ -37,18 +39,20 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.media.clip_specs import uniform_indices
-from lmms_eval_tasks.media.sources import Source, Window, check
+from lmms_eval_tasks.media.sources import Source, Window, check_source
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files
 
 HOW_TO_GET = (
-    "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; the videos are the "
-    "user's own copies, from the pages of SumMe, TVSum, OVP, YouTube, VideoXum and MR.HiSum"
+    "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; "
+    "get the videos yourself, from the pages of SumMe, TVSum, OVP, YouTube, "
+    "VideoXum and MR.HiSum"
 )
-# Readers count frames differently by one (decord and PyAV, at the end of some files), and who made
-# `n_frames` used a third one, OpenCV. More than that is another encoding of the video.
+# Readers of video files count frames differently by one: decord and PyAV do at the end of some
+# files, and the authors counted `n_frames` with OpenCV. A greater difference means another encoding
+# of the video.
 TOLERANCE = 1
-# Frames of a clip to ground in: a share of them, within bounds.
+# The frames of a clip that the grounding task shows: a share of them, within bounds.
 CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 
 
@@ -57,49 +61,50 @@ CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 
 @dataclass(frozen=True, kw_only=True)
 class HavenData(LoadedData):
-    """The data of a run, with what each task cannot ask about.
+    """A run's data, with the videos that each task cannot use.
 
     Attributes:
-        options: how items are made.
-        gaps: by task and id of a video, why its item is left out without asking the user.
+        options: the user's options for items.
+        gaps: by task and id of a video, the reason why the task leaves it out without asking the
+            user.
     """
 
     options: HavenOptions
     gaps: Mapping[str, Mapping[str, str]]
 
     def left_out(self, task: str) -> dict[str, str]:
-        """The reason for each video that a task leaves out, by its id."""
+        """Return the reason for each video that a task leaves out, by the video's id."""
         return {**self.gaps[task], **super().left_out(task)}
 
     @cached_property
     def rows(self) -> list[HavenRow]:
-        """One row per good video, in the release's order."""
+        """One row for each valid video, in the release's order."""
         return [row(record, self.digest) for record in self.release.records]
 
 
-def read(place: Path) -> HavenRelease:
-    """The data in a folder, of the sources that the user chose (Benchmark.read)."""
-    return released.read(place, options.current())
+def read_chosen_sources(place: Path) -> HavenRelease:
+    """Read the data in a folder, of the sources that the user chose (Benchmark.read)."""
+    return released.read_release(place, options.current())
 
 
 def require_sample() -> None:
-    """Stop where the packaged sample is asked for that could not be made without an extra.
+    """Stop if the user chose the packaged sample and the packages that write it are missing.
 
     Raises:
-        TasksError: names the extra.
+        TasksError: the message names the extra to install.
     """
     if settings.is_sample():
         extras.require("haven", "HAVEN's packaged sample")
 
 
-def load() -> HavenRelease:
-    """The user's data, of the chosen sources (`read`)."""
+def load_haven() -> HavenRelease:
+    """Read the user's data, of the sources that the user chose."""
     require_sample()
-    return read(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
+    return read_chosen_sources(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
 
 
-def sources(release: HavenRelease, names: Sequence[str]) -> list[Source]:
-    """The videos, for tasks that show pictures (Benchmark.sources)."""
+def media_sources(release: HavenRelease, names: Sequence[str]) -> list[Source]:
+    """Return the video files, for the tasks that show pictures (Benchmark.sources)."""
     pictured = [name for name in names if not TASKS[name].text]
     return [_videos(release.records, pictured)] if pictured else []
 
@@ -108,7 +113,10 @@ def _videos(records: Iterable[Record], tasks: Sequence[str]) -> Source:
     known = {record.id: record for record in records}
 
     def unfit(name: str, info: VideoInfo) -> str:
-        """Only if the file is the record's own video do `picks` name its frames."""
+        """Return the reason why a file is not the record's video, whose frames `picks` names.
+
+        The reason is "" if the file fits.
+        """
         original, last, there = known[name].n_frames, known[name].picks[-1], info.n_frames
         if original is not None and abs(there - original) > TOLERANCE:
             return (
@@ -123,17 +131,17 @@ def _videos(records: Iterable[Record], tasks: Sequence[str]) -> Source:
         return ""
 
     windows = {name: Window(name, one.path, f"videos/{one.source}") for name, one in known.items()}
-    hint = f" (tasks that end in _text need none; {', '.join(tasks)} do)"
+    hint = f" (required by {', '.join(tasks)}, not by tasks that end in _text)"
     return Source(tasks=tasks, windows=windows, unfit=unfit, hint=hint)
 
 
 def trouble(record: Record) -> str:
-    """Return why a record's video cannot be used, or ""."""
-    return check(_videos([record], ["haven_v2t"])).left_out.get(record.id, "")
+    """Return the reason why a record's video cannot be used, or ""."""
+    return check_source(_videos([record], ["haven_v2t"])).left_out.get(record.id, "")
 
 
 def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
-    """The loaded data, with what each task cannot ask about."""
+    """Return the loaded data, with the videos that each task cannot use."""
     release, chosen = loaded.release, options.current()
     gaps: dict[str, dict[str, str]] = {}
     data = HavenData(release=release, sources=loaded.sources, options=chosen, gaps=gaps)
@@ -148,7 +156,7 @@ def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
                 needed = make_doc(given, TASKS[name], chosen)["n_images"]
                 if needed > most:
                     limit = f"the model's limit is {most} (max_images)"
-                    why = f"not run: needs {needed} images, {limit}"
+                    why = f"not run: requires {needed} images, {limit}"
             if why:
                 own[record.id] = why
     return data
@@ -157,8 +165,8 @@ def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
-    """A task's docs, in the release's order."""
+def task_docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
+    """Return a task's docs, in the release's order."""
     known = cast(HavenData, loaded)
     variant, left_out = TASKS[task], known.left_out(task)
     kept = [given for given in known.rows if given["id"] not in left_out]
@@ -172,9 +180,12 @@ _CONTENT = (
 
 
 def row(record: Record, digest: str) -> HavenRow:
-    """A video of the release of that digest in plain types; but for `picks` all count from 1."""
+    """Return a video's row in plain types; `digest` is the release's hash.
+
+    All numbers count from 1, except `picks`.
+    """
     content = {name: getattr(record, name) for name in _CONTENT}
-    # Tells a record from others, wherever its files lie.
+    # A hash of the content alone: the same record has the same hash in another folder.
     fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     made = {
         **content,
@@ -186,25 +197,27 @@ def row(record: Record, digest: str) -> HavenRow:
     return cast(HavenRow, made)
 
 
-def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
-    """A task's doc of a video's row."""
-    n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
+def make_doc(row: HavenRow, task: Variant, haven_options: HavenOptions) -> HavenDoc:
+    """Return a task's doc for a video's row."""
+    n_shown = len(
+        row["document" if options.layout(task, haven_options) == OF_SENTENCES else "shots"]
+    )
     units: list[int] = []
     if task.kind == "grounding":
-        units = [*range(1, 1 + n_shown)]  # its clips stay in order, and all of them are needed
+        units = [*range(1, 1 + n_shown)]  # all clips are shown, in their order
     elif task.kind in MOST:
-        units = drawn(task.kind, n_shown, given, chosen.seed)
-    shots, limit = given["shots"], chosen.frames_per_shot
+        units = draw_numbers(task.kind, n_shown, row, haven_options.seed)
+    shots, limit = row["shots"], haven_options.frames_per_shot
     pictured = units and not task.text
-    pictures = [shown(shots[n - 1], limit, task.kind) for n in units] if pictured else []
-    every = [*range(1, len(given["picks"]) + 1)]
+    pictures = [shown_frames(shots[n - 1], limit, task.kind) for n in units] if pictured else []
+    every = [*range(1, len(row["picks"]) + 1)]
     by_shot = [number for own in shots for number in own] == every
-    n_sentences = len(given["summary"])  # shotless ones may be asked about too
-    tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
+    n_sentences = len(row["summary"])  # sentences without a shot may be asked about too
+    tagged = haven_options.reference == "tagged" and (task.kind == "v2vt" or task.text)
     of_grounding = task.kind == "grounding"
     made = {
-        **given,
-        "tagged": given["tagged"] if tagged else "",
+        **row,
+        "tagged": row["tagged"] if tagged else "",
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
@@ -213,8 +226,10 @@ def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
         "units": units,
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(every),
-        "sentences": drawn("grounding", n_sentences, given, chosen.seed) if of_grounding else [],
-        "layout": options.layout(task, chosen, by_shot=by_shot),
+        "sentences": draw_numbers("grounding", n_sentences, row, haven_options.seed)
+        if of_grounding
+        else [],
+        "layout": options.layout(task, haven_options, by_shot=by_shot),
     }
     return cast(HavenDoc, made)
 
@@ -222,41 +237,44 @@ def make_doc(given: HavenRow, task: Variant, chosen: HavenOptions) -> HavenDoc:
 AUTHORS_SEED = 42
 
 
-def drawn(kind: str, n: int, given: HavenRow, seed: int = 0) -> list[int]:
-    """Some of 1 to n, as the authors' code draws and shows them: with `seed` 0 the very same.
+def draw_numbers(kind: str, n: int, row: HavenRow, seed: int = 0) -> list[int]:
+    """Return some of the numbers 1 to n, in the draw of the authors' code if `seed` is 0.
 
-    Python's generator is seeded for each video: for orders with 42 and the first 32 bits of the MD5
-    of the video's key, which several sources share, so that these have the same draw; else with the
-    last 32 bits of that of 42:SOURCE:VIDEO.
+    Each video has its own random generator. For orders, its seed is 42 plus the first 32 bits of
+    the MD5 of the video's key; sources that share a key so share the draw. For other kinds, the
+    seed is the last 32 bits of the MD5 of 42:SOURCE:VIDEO.
 
     Args:
-        kind: of task, which says how many; for saliency they stay in order, else they are shuffled.
-        given: the video's row.
-        seed: is added to 42.
+        kind: kind of task, which sets the number of draws. For saliency they stay in ascending
+            order; for other kinds they are shuffled.
+        n: the number of shots or sentences to draw from.
+        row: the video's row.
+        seed: number that is added to 42.
     """
 
     def digest(text: str) -> str:
         return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
-    first, video = AUTHORS_SEED + seed, given["video"]
+    first, video = AUTHORS_SEED + seed, row["video"]
     if kind == "temporal":
         draw = random.Random((first + int(digest(video)[:8], 16)) % 2**32)
     else:
-        draw = random.Random(int(digest(f"{first}:{given['source']}:{video}")[-8:], 16))
+        draw = random.Random(int(digest(f"{first}:{row['source']}:{video}")[-8:], 16))
     some = sorted(draw.sample(range(1, n + 1), min(MOST[kind], n)))
     if kind != "saliency":
         draw.shuffle(some)
     return some
 
 
-def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
-    """The frames of a shot whose pictures are shown.
+def shown_frames(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
+    """Return the frames of a shot whose pictures are shown.
 
     Args:
         frames: numbers of the shot's sampled frames, at least one.
-        limit: how many at most, uniform, the first and last among them; a single one is the shot's
-            first; 0 is all. `authors` is all, or the first ones of a clip to ground in.
-        kind: of task.
+        limit: the maximum number of frames, spread uniformly from the first to the last one; 1 is
+            the shot's first frame, and 0 means all. `authors` means all, except for grounding,
+            where it means the clip's first frames.
+        kind: kind of task.
     """
     if limit == AUTHORS and kind == "grounding":
         return list(frames[: max(CLIP_LEAST, min(CLIP_MOST, round(CLIP_SHARE * len(frames))))])
@@ -268,13 +286,13 @@ def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
 # --- for people and results ---------------------------------------------------------------------
 
 
-def notes(release: HavenRelease) -> list[str]:
-    """Lines for `data status`: which videos a task leaves out, since their records lack a field."""
+def status_notes(release: HavenRelease) -> list[str]:
+    """Return lines for `data status` about videos that a task leaves out for a missing field."""
     gaps: dict[tuple[str, str], list[str]] = {}
     for record in release.records:
         for gap in record.gaps.items():
             gaps.setdefault(gap, []).append(record.id)
     return [
-        f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}"
+        f"haven_{task}: skips {len(names):,} videos, such as {names[0]}: {why}"
         for (task, why), names in sorted(gaps.items())
     ]

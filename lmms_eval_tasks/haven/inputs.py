@@ -1,8 +1,9 @@
-"""What a HAVEN doc brings along: texts and pictures in their order (paper, Appendix C).
+"""The prompts of HAVEN's docs: texts and pictures in their order (paper, Appendix C).
 
-Of the doc, a request holds what is shown and how many: no id, file name, pick, frame or shot number
-of the video, which would tell the order that the temporal tasks ask for. True keyframes, importance
-and alignments are in the doc for scoring alone.
+A prompt holds what is shown and how many pictures there are. It holds no id, no file name and no
+number of a pick, frame or shot in the video, because such a number would reveal the order that the
+temporal tasks ask for. The true keyframes, the importance and the alignments are in the doc for
+scoring alone.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from lmms_eval_tasks.media import indexed_frames
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_SHOWN = ""  # in a layout: the pictures or descriptions
-_NONE = "(not described)"  # in place of a description that the release lacks
-_EXAMPLE = (1, 5, 12)  # of frames, the appendix's
-# What a doc's `layout` names -> parts of the prompt file in their order. A part `KIND_document` is
-# there only where the task gives the document.
+_SHOWN = ""  # stands in a layout for the pictures or descriptions
+_NONE = "(not described)"  # text for a frame or shot without a description
+_EXAMPLE = (1, 5, 12)  # numbers of frames in the appendix's example
+# A doc's `layout` -> parts of the prompt file in their order. A part `KIND_document` is used only
+# in tasks with the document.
 _LAYOUTS: dict[str, tuple[str, ...]] = {
     "v2t": (_SHOWN, "v2t_open", "v2t_ask"),
     "v2v": ("v2v_open", _SHOWN, "v2v_ask"),
@@ -43,7 +44,8 @@ _LAYOUTS: dict[str, tuple[str, ...]] = {
     "grounding_text": ("grounding_text_open", _SHOWN, "grounding_sentences", "grounding_ask"),
     "saliency_text": ("saliency_text_open", _SHOWN, "saliency_text_ask"),
 }
-# What ours says of formats, from how many there are, is fixed in the authors' texts.
+# Optional placeholders ("|"): our packaged texts fill in the numbers of their examples, the
+# authors' texts have fixed ones.
 _JOINT = ("n_sentences", "k", "n_frames|", "names|", "numbered|", "picked|")
 _PICKING = ("k", "n_frames|", "example|", "n_example|")
 _ORDERING = ("n", "names", "form|")
@@ -66,18 +68,19 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 task_prompts = prompts.file("haven", "task", _PLACEHOLDERS)
 
 
-def prompt(doc: HavenDoc) -> list[Part]:
-    """The request: no two texts follow each other; line breaks to the pictures are the texts'.
+def request_prompt(doc: HavenDoc) -> list[Part]:
+    """Return the parts of a doc's prompt: texts and pictures in turn, never two texts in a row.
 
-    Many simple models drop placeholders and put all pictures before the text; so their text also
-    says which pictures a shot has, or that picture i is Frame i.
+    A text ends in the line break before its picture. Many simple models drop placeholders and put
+    all pictures before the text. Their text therefore also says which pictures a shot has, or that
+    picture i is Frame i.
     """
     numbers: list[int] = []
     loaded = functools.cache(
         lambda: pictures(doc["video_path"], doc["picks"], numbers)
-    )  # when the first is asked for
+    )  # read at the first picture
     found: list[Part] = []
-    before, told = ["", ""], [False, False]  # of chat models and of simple ones
+    before, told = ["", ""], [False, False]  # for chat models, for simple models
     for texts, frames in _pieces(doc):
         for form, text in enumerate(texts):
             if text:
@@ -94,22 +97,32 @@ def prompt(doc: HavenDoc) -> list[Part]:
 
 
 def pictures(path: str, picks: Sequence[int], numbers: Sequence[int]) -> list[Image]:
-    """The pictures of sampled frames by their numbers, from 1, in this order; else MediaError."""
-    return frames(path, picks).images(numbers) if numbers else []
+    """Return the pictures of sampled frames, by their numbers from 1, in the order of `numbers`.
+
+    Raises:
+        MediaError: the video cannot be read.
+    """
+    return sampled_frames(path, picks).images(numbers) if numbers else []
 
 
-def frames(path: str, picks: Sequence[int]) -> indexed_frames.FrameArchive:
-    """All sampled frames of a video, read in one pass if they are not kept; else a MediaError."""
-    return indexed_frames.frames(path, picks, options.current().size)
+def sampled_frames(path: str, picks: Sequence[int]) -> indexed_frames.FrameArchive:
+    """Return all sampled frames of a video, read in one pass unless the cache holds them.
+
+    Raises:
+        MediaError: the video cannot be read.
+    """
+    return indexed_frames.load_frames(path, picks, options.current().size)
 
 
 def _pieces(doc: HavenDoc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
-    """Paragraphs, and labels with their frames, in their order; v2t's frames have no label.
+    """Yield paragraphs without frames, and labels with their frames, in the prompt's order.
 
-    Of each the text for chat models and that for simple ones, which lack the pictures' places.
+    Each text comes in two forms: for chat models, and for simple models, which lose the places of
+    the pictures. The frames of v2t have no label.
     """
     said, values, unit = task_prompts().text, _values(doc), _unit(doc)
-    by_frame = doc["kind"] in SUMMARIES + SELECTIONS  # and not by shot, clip or sentence
+    # Shown by frame, and not by shot, clip or sentence.
+    by_frame = doc["kind"] in SUMMARIES + SELECTIONS
     for part in _LAYOUTS[doc["layout"]]:
         if part != _SHOWN:
             if doc["with_document"] or not part.endswith("_document"):
@@ -122,7 +135,7 @@ def _pieces(doc: HavenDoc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
                 texts = [unit_texts[number - 1] for number in doc["units"]]
             yield (_lines(unit, [text or _NONE for text in texts]),) * 2, ()
         elif not by_frame:
-            before = 0  # pictures of the request
+            before = 0  # number of pictures so far
             for place, own in enumerate(doc["unit_frames"], 1):
                 first, before = before + 1, before + len(own)
                 name = "one_image" if first == before else "more_images"
@@ -146,10 +159,10 @@ def _unit(doc: HavenDoc) -> str:
 
 
 def _values(doc: HavenDoc) -> dict[str, str]:
-    """A value for every placeholder of the parts around what is shown.
+    """Return a value for each placeholder in the texts around the pictures or descriptions.
 
-    What the appendix shows with three and more stays true of one or two: no example asks for more
-    than there is.
+    The appendix's examples name three and more units. With one or two units the values here are
+    shorter, so that no example asks for more units than there are.
     """
     n_frames, n, k = len(doc["picks"]), len(doc["units"]), doc["budget"]
     unit, asked = _unit(doc), doc["n_sentences"]
@@ -179,6 +192,6 @@ def _shortened(every: list[str]) -> list[str]:
 
 
 def _lines(label: str, texts: Iterable[str]) -> str:
-    """`LABEL 1: text`, one a line whatever breaks a text has."""
+    """Return one line `LABEL N: text` for each text; line breaks in a text become spaces."""
     lines = (" ".join(text.split()) for text in texts)
     return "\n".join(f"{label} {place}: {line}" for place, line in enumerate(lines, 1))

@@ -1,13 +1,14 @@
-"""A summary's scores by models: a judge's rating (G-Eval), BERTScore, CLIPScore with frames.
+"""Scores of a summary by models: a judge's rating (G-Eval), BERTScore, and CLIPScore with frames.
 
-The paper (4.1, Tables 3 and 4) speaks of "a simplified G-Eval-style" judge and prints ratings of
-2.25 to 3.54, BERTScores of 0.847 to 0.874 and CLIPScores of 0.741 to 0.899; it names neither the
-judge nor its criteria nor its prompt, nor an encoder, its layer or a CLIP model. All of these are
-ours, named with each result, and unverified.
+The paper (4.1, Tables 3 and 4) mentions "a simplified G-Eval-style" judge. It prints ratings of
+2.25 to 3.54, BERTScores of 0.847 to 0.874 and CLIPScores of 0.741 to 0.899. It names neither the
+judge nor the judge's criteria and prompt, and neither the encoder, the encoder's layer nor the CLIP
+model. All of these are our choices. They are named with each result, and are unverified.
 
-The rating is the mean over the probabilities of the score's token where the judge gives them, else
-over samples (judges/geval.py): two measurements, so two metrics, geval_logprobs and
-geval_samples. It stays on the scale of 1 to 5, which Table 4 has.
+A rating is the mean over the probabilities of the score's token if the judge gives
+log-probabilities, else the mean over samples (judges/geval.py). These are two different
+measurements, so there are two metrics, geval_logprobs and geval_samples. Ratings stay on the scale
+of 1 to 5 of Table 4.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 
 # --- the judge ------------------------------------------------------------------------------------
 
-# Ours, since the paper names none: it gives log-probabilities, and MovieRecapsQA's paper judges
-# with it. Whoever uses another compares with runs of that judge alone.
+# Our choice, since the paper names no judge: this model gives log-probabilities, and it is the
+# judge of MovieRecapsQA's paper. Numbers of another judge compare with runs of that judge alone.
 PAPER_JUDGE = "gpt-4.1-mini"
 WARNING = (
-    "the paper names neither judge nor criteria nor prompt of its G-Eval: these ratings cannot be "
-    "compared with its Table 4"
+    "the paper publishes neither judge nor criteria nor prompt of its G-Eval: "
+    "these ratings cannot be compared with its Table 4"
 )
-GEVAL = "geval"  # name of the ask, and of the item's field with its rating
+GEVAL = "geval"  # name of the request, and of the item's field that holds the rating
 
 _PARTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("geval", "no_document", "score"), ()),
@@ -52,51 +53,54 @@ prompt = prompts.file("haven", "judge", _PARTS)
 
 
 @prompts.once
-def criterion() -> Criterion:
-    """Its fields are `reference`, `document` and `candidate`."""
+def geval_criterion() -> Criterion:
+    """Return the criterion of G-Eval; its fields are `reference`, `document` and `candidate`."""
     given = prompt()
     return Criterion(
         name="haven_geval",
         system=given.text["geval"],
         template="\n".join([given.text["show"], given.text["score"]]),
         schema=GEvalRating,
-        score=geval.stated,
+        score=geval.stated_rating,
         prompt_hash=given.hash,
         bare="score",
         top_logprobs=TOP_LOGPROBS,
     )
 
 
-def notes(judge: JudgeConfig) -> dict[str, object]:
-    """The way of rating for a run's results, as plain types, and what warns of it."""
-    told: dict[str, object] = {GEVAL: geval.describe(judge)}
-    if judge.provider != NONE:  # whose warning says that nothing is judged yet
+def describe_rating(judge: JudgeConfig) -> dict[str, object]:
+    """Return the kind of rating for a run's results, as plain types, and a warning about it."""
+    told: dict[str, object] = {GEVAL: geval.describe_ratings(judge)}
+    # For the judge `none`, another warning says that nothing is judged yet.
+    if judge.provider != NONE:
         told["warning"] = f"judged by {judge.label}: {WARNING}"
     return told
 
 
 # --- metrics computed by models -------------------------------------------------------------------
 
-LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
+LANGUAGE = "en"  # language of the release; sets bert-score's default encoder (roberta-large)
 
 
 def doubts() -> list[str]:
-    """Why a number is missing."""
-    return [one for one in provenance.notes("haven").values() if "not computed" in one]
+    """Return the reasons why metrics were not computed, a line for each."""
+    return [
+        one for one in provenance.implementation_notes("haven").values() if "not computed" in one
+    ]
 
 
 def reference(item: KeptHaven) -> str:
-    """The summary that a reply is compared with."""
+    """Return the reference summary as one text."""
     return item.get("tagged") or " ".join(item["summary"])
 
 
 def bertscore(items: Sequence[HavenItem]) -> list[float | None]:
-    """BERTScore F1 of each item's summary against the release's, not rescaled.
+    """Return BERTScore F1 of each item's summary against the reference, not rescaled.
 
-    0 of a candidate without a word; None without a reference, or an encoder.
+    A candidate without a word has 0. The value is None without a reference or without an encoder.
     """
     if not items:
-        return []  # nothing is told of it either
+        return []  # no items, no note
     references = [[one] if text_metrics.tokenize(one) else [] for one in map(reference, items)]
     candidates, model = [item["candidate"] for item in items], settings.value(settings.BERTSCORE)
     scores = bert_score(candidates, references, model=model, lang=LANGUAGE)
@@ -108,19 +112,20 @@ def bertscore(items: Sequence[HavenItem]) -> list[float | None]:
 
 
 class SummaryFrames(NamedTuple):
-    """A summary's sentences and numbers of a video's sampled frames."""
+    """A summary's sentences, and the numbers of the sampled frames that go with it."""
 
     video: str
-    record: str  # which one the numbers are of (data.row): another one's frames are not its
+    record: str  # hash of the record that the numbers belong to (data.row)
     sentences: Sequence[str]
     frames: Sequence[int]
 
 
 def clipscore(items: Sequence[HavenItem]) -> list[float | None]:
-    """CLIPScore between each item's summary and its frames; 0 where one of them is missing.
+    """Return the CLIPScore (0..2.5) between each item's summary and its frames.
 
-    None for all if the pictures of any cannot be had: failed replies, which need none, would weigh
-    too much in the mean of the others.
+    An item without a summary or without frames has 0. All values are None if the pictures of any
+    item cannot be read: failed replies need no pictures, and their zeros would weigh too much in
+    the mean.
     """
     asked = [
         SummaryFrames(item["id"], item["record"], item["sentences"], item["frames"])
@@ -128,7 +133,7 @@ def clipscore(items: Sequence[HavenItem]) -> list[float | None]:
         if item["sentences"] and item["frames"]
     ]
     values = clip_values(asked)
-    # Where nothing is computed, 0 for those that failed would be no mean of anything.
+    # If no score can be computed, a mean of the failed replies' zeros means nothing.
     if None in values or clip_problem():
         return [None] * len(items)
     known = dict(zip((one.video for one in asked), values, strict=True))
@@ -136,51 +141,53 @@ def clipscore(items: Sequence[HavenItem]) -> list[float | None]:
 
 
 def clip_problem() -> str | None:
-    """Why there is no CLIPScore, in one line; None if the model can be used, or so it looks."""
+    """Return the reason why there is no CLIPScore, in one line; None if the model seems usable."""
     if (model := settings.value(CLIPSCORE)) is None:
-        return f"no model was named with --clipscore ({CLIPSCORE})"
+        return "no model was named with --clipscore"
     return local_models.problem(implementation.KIND, model)
 
 
-def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
-    """CLIPScore, 0..2.5, of summaries and frames (utils/metrics/clipscore.py has the rule).
+def clip_values(selections: Sequence[SummaryFrames]) -> list[float | None]:
+    """Return the CLIPScore, 0..2.5, of summaries and frames (rule: utils/metrics/clipscore.py).
 
-    None where there is no sentence with a word or no picture any more, or no model.
+    A value is None if no sentence has a word, if no picture can be read any more, or without a
+    model.
     """
     if problem := clip_problem():
         provenance.note("haven", "clipscore", f"CLIPScore not computed: {problem}")
-        return [None] * len(asked)
-    model = settings.value(CLIPSCORE) or ""  # `clip_problem` has looked
+        return [None] * len(selections)
+    model = settings.value(CLIPSCORE) or ""  # `clip_problem` made sure that there is one
     values: list[float | None] = []
     lost: list[str] = []
-    load = functools.cache(data.load)
-    for one in asked:
+    load = functools.cache(data.load_haven)
+    for one in selections:
         try:
             own = pictures(one, load())
             values.append(implementation.clip_score(one.sentences, own, model)[0])
-        except TasksError as error:  # a picture that cannot be opened any more
+        except TasksError as error:  # a picture can no longer be opened
             lost.append(str(error))
             values.append(None)
-    provenance.note("haven", "clipscore", implementation.describe(model))
-    if lost:  # a note of its own: a mean over other items must not take its place
-        told = f"{len(lost)} without pictures of theirs, as: {min(lost)}"
+    provenance.note("haven", "clipscore", implementation.describe_encoder(model))
+    if lost:  # its own note, so that a later mean over other items does not replace it
+        told = f"{len(lost)} without pictures, such as {min(lost)}"
         provenance.note("haven", "clipscore_lost", f"CLIPScore not computed: {told}")
     return values
 
 
-def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation.Picture]:
-    """The pictures of the frames that a reply selected: opened only when they are embedded.
+def pictures(selection: SummaryFrames, release: HavenRelease) -> list[implementation.Picture]:
+    """Return the pictures of the frames that a reply selected; each is opened only when it is used.
 
-    An item has numbers of frames and no file: in a run they are the frames that the model saw, and
-    in `rescore` those of the user's own copy of the video, wherever it is now.
+    An item holds the numbers of frames and no file. In a run, these are the frames that the model
+    saw. In `rescore`, they come from the user's current copy of the video.
 
     Raises:
-        DataError: the data hold no or another record of this id, or the video file does not fit it.
+        DataError: the data hold no record of this id or a different one, or the video file is not
+            the record's video.
     """
-    video = asked.video
+    video = selection.video
     found = [record for record in release.records if record.id == video]
     row = data.row(found[0], "") if found else None
-    if row is None or row["record"] != asked.record:
+    if row is None or row["record"] != selection.record:
         raise DataError(f"{release.place}: has no {video} like the one that the replies are about")
     if trouble := data.trouble(found[0]):
         raise DataError(f"{video}: {trouble}")
@@ -191,5 +198,5 @@ def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation
 
     return [
         implementation.Picture(key.format(number), functools.partial(opened, number))
-        for number in asked.frames
+        for number in selection.frames
     ]

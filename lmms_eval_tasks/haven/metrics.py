@@ -1,14 +1,17 @@
-"""HAVEN's numbers, from items.
+"""HAVEN's numbers, computed from items.
 
 Every metric of a reply has these forms (docs/metrics.md):
-- NAME: mean over videos; a reply that could not be read counts as 0, or as what of it could;
-- NAME_valid: without the replies that could not be read;
-- NAME_sources: the mean of the sources' means, and NAME_SOURCE, each source's own;
-- NAME_random, NAME_identity and NAME_all, where they make sense: what the same items give for a
-  reply that understands nothing.
 
-A correlation with a ground truth that is the same for all shots is undefined: such an item is in no
-mean, and `undefined` counts it. Ratings exist as `_valid` alone (utils/metrics/rating_means.py).
+- NAME: mean over videos; a reply that cannot be read counts as 0, and a reply of which some can be
+  read counts as this part;
+- NAME_valid: the same mean without the replies that cannot be read;
+- NAME_sources: the mean of the sources' means; NAME_SOURCE: the mean of one source;
+- NAME_random, NAME_identity and NAME_all, for some metrics: the score that a reply without any
+  understanding would get for the same items.
+
+A correlation is undefined if the ground truth is the same for all shots. Such an item counts in no
+mean, and `undefined` is the number of such items. Ratings exist as `_valid` alone
+(utils/metrics/rating_means.py).
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ T = TypeVar("T")
 
 ROUGE = ("rouge", *text_metrics.ROUGE_KINDS)
 KEYFRAMES = ("f1", "precision", "recall")
-IS_GT = "_is_gt"  # against the frames that `is_gt` marks, not all frames of the key shots
+# Suffix: compared with the frames that `is_gt` marks, not with all frames of the key shots.
+IS_GT = "_is_gt"
 ORDER = ("spearman", "kendall")
 ALIGNMENT = ("f1", "iou", "hit1")
 GEVAL = tuple(geval.MODES)
@@ -44,7 +48,7 @@ _OF_KEYFRAMES: dict[str, tuple[str, ...]] = dict.fromkeys(
     (*KEYFRAMES, *(f"{name}{IS_GT}" for name in KEYFRAMES)), ("random", "all")
 )
 _OF_ORDER: dict[str, tuple[str, ...]] = dict.fromkeys(ORDER, ("random", "identity"))
-# Kind -> metric -> the baselines that stand beside it.
+# Kind of task -> metric -> the metric's baselines.
 MEASURED: dict[str, dict[str, tuple[str, ...]]] = {
     "v2t": dict.fromkeys(ROUGE, ()),
     "v2v": _OF_KEYFRAMES,
@@ -53,7 +57,7 @@ MEASURED: dict[str, dict[str, tuple[str, ...]]] = {
     "grounding": dict.fromkeys(ALIGNMENT, ("random", "all")),
     "saliency": _OF_ORDER,
 }
-# What stands in the host's table: that of the paper's Tables 3 and 4 which needs no texts of items.
+# Columns of lmms-eval's table: the metrics of the paper's Tables 3 and 4 that need no texts.
 SHOWN = ("rouge", *KEYFRAMES, *ORDER)
 
 
@@ -65,16 +69,17 @@ def _source(item: HavenItem) -> str:
 
 
 def _part_status(item: HavenItem, part: str) -> str:
-    """The status of one part of a reply; its whole status where it has no such part."""
+    """Return the status of one part of a reply; the whole reply's status if it has no such part."""
     return item["parts"].get(part, item["status"])
 
 
 def mean_of_sources(
     statistic: Callable[[Sequence[T]], float | None], source: Callable[[T], str], items: Sequence[T]
 ) -> float | None:
-    """Mean over the sources that have a value, each weighing the same.
+    """Return the mean over the sources that have a value, each with the same weight.
 
-    None where there is none over all of them: CLIPScore without the pictures of one source.
+    None if the statistic of all items together is None, such as CLIPScore if the pictures of one
+    source are missing.
     """
     if statistic(items) is None:
         return None
@@ -88,10 +93,13 @@ def _family(
     name: str,
     values: Values,
     part: str,
-    shown: tuple[str, ...] | None = None,
+    host_fields: tuple[str, ...] | None = None,
     units: Callable[[Items], Units] | None = None,
 ) -> list[Metric[HavenItem]]:
-    """A metric in all its forms; `part` is of a reply, and has to be read for `_valid`."""
+    """Return a metric in all its forms.
+
+    `part` is the part of the reply that has to be readable for `_valid`.
+    """
 
     def plain(items: Items) -> float | None:
         return aggregate.mean(values(items))
@@ -102,7 +110,7 @@ def _family(
 
         return lambda items: statistic([*filter(valid, items)])
 
-    mean = Metric(name, plain, host_fields=shown, per_unit=units)
+    mean = Metric(name, plain, host_fields=host_fields, per_unit=units)
     return [
         mean,
         Metric(f"{name}_valid", over_valid(plain), per_unit=units and over_valid(units)),
@@ -112,19 +120,19 @@ def _family(
 
 
 def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
-    """A metric of single items, and its baselines."""
+    """Return a metric of single items in all its forms, with its baselines."""
 
     def values(items: Items) -> list[float | None]:
-        # 0 of a reply whose scoring broke, which has no scores.
+        # 0 for a reply whose scoring failed, which has no scores.
         return [item.get("scores", {}).get(name, 0.0) for item in items]
 
     def units(items: Items) -> Units:
         pairs = zip(items, values(items), strict=True)
         return {i["id"]: (i["video"], value) for i, value in pairs if value is not None}
 
-    def baseline(one: str) -> Statistic:
+    def baseline(baseline_name: str) -> Statistic:
         return lambda items: aggregate.mean(
-            item["baselines"].get(f"{name}_{one}") for item in items
+            item["baselines"].get(f"{name}_{baseline_name}") for item in items
         )
 
     part = "frames" if name.removesuffix(IS_GT) in KEYFRAMES else "reply"
@@ -136,7 +144,10 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
 
 
 def _rated(metric: str) -> list[Metric[HavenItem]]:
-    """G-Eval's ratings of one mode; none if no rating has it."""
+    """Return the metrics of G-Eval's ratings of one mode.
+
+    The metrics are None if no rating has this mode.
+    """
 
     def with_source(items: Items) -> list[tuple[str, DimensionRating]]:
         broken: geval.TextRating = {"score": None, "status": "error", "mode": None}
@@ -159,7 +170,7 @@ def _rated(metric: str) -> list[Metric[HavenItem]]:
 
 
 def of_kind(kind: str) -> list[Metric[HavenItem]]:
-    """The metrics of a kind of task."""
+    """Return the metrics of a kind of task."""
 
     def count(field: Literal["violations", "undefined"]) -> Statistic:
         return lambda items: sum(bool(item[field]) for item in items)
@@ -168,7 +179,7 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
         return lambda items: sum(_part_status(item, part) != "ok" for item in items)
 
     def authors(name: str) -> Statistic:
-        # Over the replies in which the authors' code reads an order; the others are left out.
+        # The mean over the replies in which the authors' code reads an order.
         return lambda items: aggregate.mean(item.get("authors", {}).get(name) for item in items)
 
     found: list[Metric[HavenItem]] = [
@@ -180,7 +191,7 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
     if kind in SUMMARIES:
         found += _family("bertscore", judge.bertscore, "summary")
     if kind == "v2vt":
-        # Both parts are needed: the status of the whole reply.
+        # Both parts have to be readable, so the whole reply's status counts.
         found += _family("clipscore", judge.clipscore, "")
         found += [
             Metric(f"{p}_failed", failed(p), higher_is_better=False) for p in ("summary", "frames")
@@ -195,20 +206,25 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
     return found
 
 
-# --- what tasks say together about a video ------------------------------------------------------
+# --- metrics over several tasks of a video ------------------------------------------------------
 
 
-JOINED = ("v2t", "v2v", "v2vt")  # kinds
+JOINED = ("v2t", "v2v", "v2vt")  # kinds of task that `joined` needs
 
 
 def joined(sides: Mapping[str, Items]) -> dict[str, float | None]:
-    """CLIPScore of replies that belong together, and of separate ones: Table 4's last column.
+    """Return the CLIPScores of Table 4's last column: of joint replies, and of separate replies.
 
-    Of v2vt's texts and frames, beside v2t's texts with v2v's frames, over the videos of which all
-    three tasks know the same record: numbers of another one mean other frames.
+    The joint score is that of v2vt's texts and frames. The separate score combines v2t's texts with
+    v2v's frames. Both are means over the videos for which all three tasks have the same record,
+    because the numbers of another record mean other frames.
 
     Args:
-        sides: whole items by task; there is no number where one of the tasks is not there.
+        sides: all items by task.
+
+    Returns:
+        The two scores (0..2.5), the gain (joint minus separate) and the number of videos; empty if
+        one of the three tasks is missing.
     """
     known = {TASKS[task].kind: {one["id"]: one for one in items} for task, items in sides.items()}
     if not known.keys() >= {*JOINED}:

@@ -1,9 +1,9 @@
-"""HAVEN's names, what each task shows and asks (paper, 3.4, C), and what a user can choose.
+"""HAVEN's names, what each task shows and asks (paper, 3.4, C), and the options of a user.
 
-    LMMS_EVAL_TASKS_HAVEN=NAME=VALUE,...        or   lmms_eval --haven NAME=VALUE,...
+    LMMS_EVAL_TASKS_HAVEN=NAME=VALUE,...    or   lmms_eval --haven NAME=VALUE,...
 
-The paper gives none of the numbers that can be chosen; the defaults are those of its authors' code
-(README).
+The paper states none of the numbers that are options here. The defaults are those of the authors'
+code (README).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.settings import HAVEN
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
-OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
-# Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
+# Slug of a user's own videos (`lmms-eval-tasks haven build`), which the paper does not have.
+OWN = "own"
+# Slug, which is also the name of the files -> title; the paper's six in its order (Table 1).
 SOURCES = {
     "summe": "SumMe",
     "tvsum": "TVSum",
@@ -29,9 +30,9 @@ SOURCES = {
     "mrhisum": "MR.HiSum",
     OWN: "own videos",
 }
-# The paper evaluates 100 videos of each of the two large sources, and all of the others (4.1).
+# The paper evaluates 100 videos of each of these two, and all videos of the other sources (4.1).
 LARGE_SOURCES = ("videoxum", "mrhisum")
-# Videos of the full release (Table 1).
+# Number of videos in the full release (Table 1).
 PAPER_COUNTS = {
     "summe": 25,
     "tvsum": 50,
@@ -44,14 +45,14 @@ PAPER_COUNTS = {
 KINDS = ("v2t", "v2v", "v2vt", "temporal", "grounding", "saliency")
 SUMMARIES = ("v2t", "v2vt")  # kinds whose replies hold a text summary
 SELECTIONS = ("v2v", "v2vt")  # kinds whose replies hold keyframes
-ORDERS = ("temporal", "saliency")  # kinds whose replies are an order of all that is shown
+ORDERS = ("temporal", "saliency")  # kinds whose replies are an order of all shown units
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One task: `haven_KIND`, with `_doc` (the document is given) or `_text` (text proxy).
+    """One task: `haven_KIND`, with `_doc` (the prompt has the document) or `_text` (text proxy).
 
-    A text proxy shows descriptions in place of pictures (4.3); none is given the document.
+    A text proxy shows descriptions in place of pictures (4.3), and never the document.
     """
 
     kind: str
@@ -60,7 +61,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """As the host knows it."""
+        """The task's name in lmms-eval."""
         return f"haven_{self.kind}{'_doc' if self.document else ''}{'_text' if self.text else ''}"
 
 
@@ -78,20 +79,21 @@ TASKS: dict[str, Variant] = {
 
 
 def capacity(n_frames: int) -> int:
-    """floor(15 % of F) in whole numbers: what the frames of key shots may add up to (3.2, 4.1)."""
+    """Return floor(15 % of F), the most frames that all key shots may have together (3.2, 4.1)."""
     return n_frames * 15 // 100
 
 
 def budget(n_frames: int) -> int:
-    """K, the number of keyframes asked for: 15 % of the sampled frames, rounded up.
+    """Return K, the number of keyframes to select: 15 % of the sampled frames, rounded up.
 
-    From the number of frames alone, never from the number of true keyframes.
+    K follows from the number of frames alone, never from the number of true keyframes.
     """
     return -(-n_frames * 15 // 100)
 
 
 AUTHORS: Final = "authors"
-# Shots (or sentences) to order or to rank, and sentences to ground, at most: so many are drawn.
+# The largest number of shots (or sentences) to order or to rank, and of sentences to ground. If
+# there are more, this number is drawn.
 MOST = {"temporal": 5, "saliency": 8, "grounding": 3}
 Count = Annotated[int, Field(ge=0)]
 
@@ -101,21 +103,26 @@ class HavenOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # Sampled frames of a shot whose pictures are shown: `authors` is all, and of a clip to ground
-    # in the first ones; a number is how many at most, uniform; 0 is all. Summaries and keyframes
-    # always show every sampled frame.
+    # The sampled frames of a shot whose pictures are shown. `authors` means all frames, and for
+    # grounding the first frames of a clip. A number is the maximum, spread uniformly; 0 means all.
+    # Summaries and keyframes always show every sampled frame.
     frames_per_shot: Literal["authors"] | Count = AUTHORS
-    size: Annotated[int, Field(ge=16)] = 512  # longest side in pixels; never enlarged
-    # The model's limit of pictures in one request, 0 is none: an item that needs more is left out.
+    # Longest side in pixels; smaller pictures stay as they are.
+    size: Annotated[int, Field(ge=16)] = 512
+    # The model's limit of pictures in one request; an item that needs more is left out. 0: no
+    # limit.
     max_images: Count = 0
-    sources: tuple[str, ...] = ()  # empty: the paper's six, or a user's own where none is there
-    seed: Count = 0  # of draws and subsets; 0 are the authors' own draws
-    subset: Count = 100  # videos of each large source; 0 is all
-    # What the proxy of temporal order shows: shots' descriptions, or the document's (Appendix C).
+    # Empty: the paper's six, or a user's own if none of the six is there.
+    sources: tuple[str, ...] = ()
+    seed: Count = 0  # seed of draws and subsets; 0 gives the authors' draws
+    subset: Count = 100  # number of videos of each large source; 0 means all
+    # The texts in the proxy of temporal order: descriptions of shots, or sentences of the document
+    # (Appendix C).
     temporal_text: Literal["shots", "sentences"] = "shots"
-    # Of v2vt and text proxies: the summary's sentences, or its text with tags of shots (authors).
+    # The reference of v2vt and of text proxies: the summary's sentences, or its text with tags of
+    # shots, as the authors' code has it.
     reference: Literal["plain", "tagged"] = "plain"
-    ids: tuple[str, ...] = ()  # files that name the videos of a source, in place of all
+    ids: tuple[str, ...] = ()  # files with ids of videos; their sources are limited to these videos
 
     @field_validator("sources", "ids", mode="before")
     @classmethod
@@ -130,21 +137,23 @@ class HavenOptions(BaseModel):
         return tuple(slug for slug in SOURCES if slug in value)
 
     def asdict(self) -> dict[str, object]:
-        """Plain types, for result logs."""
+        """Return the options as plain types, for results."""
         sources = list(self.sources) or list(SOURCES)
         return {**self.model_dump(mode="json"), "sources": sources}
 
 
-OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
+OF_SENTENCES = "temporal_sentences"  # layout of the only task that shows no shots
 
 
-def layout(task: Variant, chosen: HavenOptions, *, by_shot: bool = True) -> str:
-    """The name of what a request holds, and in which order (inputs.py).
+def layout(task: Variant, options: HavenOptions, *, by_shot: bool = True) -> str:
+    """Return the name of the prompt's layout: its parts and their order (inputs.py).
 
     Args:
-        by_shot: whether each of the video's frames is of a shot.
+        task: the task.
+        options: the user's options.
+        by_shot: True if each of the video's frames belongs to a shot.
     """
-    if task.name == "haven_temporal_text" and chosen.temporal_text == "sentences":
+    if task.name == "haven_temporal_text" and options.temporal_text == "sentences":
         return OF_SENTENCES
     if task.name == "haven_v2vt" and not by_shot:
         return "v2vt_frames"
@@ -152,22 +161,22 @@ def layout(task: Variant, chosen: HavenOptions, *, by_shot: bool = True) -> str:
 
 
 def current() -> HavenOptions:
-    """The user's choice; raises as `parse`."""
+    """Return the user's options; raises the errors of `parse`."""
     return parse(settings.text(HAVEN))
 
 
 def parse(text: str) -> HavenOptions:
-    """Options from `NAME=VALUE,...`; sources and ids are joined by `+`: `sources=tvsum+summe`.
+    """Return options from `NAME=VALUE,...`; sources and ids are joined by `+`: `sources=ovp+summe`.
 
     Raises:
-        TasksError: an option is unknown, given twice, or has no value of its range.
+        TasksError: an option is unknown, given twice, or outside its range.
     """
     pairs = [part.partition("=")[::2] for part in text.split(",") if part.strip()]
     given = {name.strip(): value.strip() for name, value in pairs}
-    why = "expected NAME=VALUE, each once"
+    why = "expected NAME=VALUE, each name once"
     try:
         if len(given) == len(pairs) and all(given.values()):
             return HavenOptions.model_validate(given)
     except ValidationError as error:
-        why = f"{told(error, 2)}; known: {', '.join(HavenOptions.model_fields)}"
-    raise TasksError(f"{HAVEN}={text!r}: {why}")
+        why = f"{validation_problems(error, 2)}; known: {', '.join(HavenOptions.model_fields)}"
+    raise TasksError(f"{HAVEN.option} {text!r}: {why}")

@@ -1,20 +1,21 @@
 """HAVEN's packaged sample in the release's schema: eight videos of all six sources.
 
-    haven/processed/SOURCE_data.json   frames, clips, document and summary with their alignment
-    haven/SOURCE/h5/SOURCE.h5          one group per video: shots, picks, importance
-    haven/videos/SOURCE/video_N.mp4    20 to 40 sampled frames, 5 to 10 frames a second, no sound
-    haven/replay.jsonl                 G-Eval's highest rating for the reference summaries, for
-                                       `--judge replay:FILE`: it shows the way to the score, and
-                                       nothing about a judge
+    haven/processed/SOURCE_data.json     frames, clips, document and summary with their alignment
+    haven/SOURCE/h5/SOURCE.h5            one group per video: shots, picks, importance
+    haven/videos/SOURCE/video_N.mp4      20 to 40 sampled frames, 5 to 10 frames a second, no sound
+    haven/replay.jsonl                   G-Eval's highest rating for the reference summaries, for
+                                         `--judge replay:FILE`: it tests the path to the score, and
+                                         says nothing about a judge
 
-What is true of them follows from sample_stories.py. `gtscore` is a level / 8, which binary floats
-hold exactly: shots that tie there tie in the files. Where the release has two forms of a thing, the
-sample has both: `is_gt` and `gt` as true or false and as 1 or 0; `video_name` in two sources,
-`shot_level_gt` in the JSON of one.
+The ground truth follows from sample_stories.py. `gtscore` is a level / 8, which binary floats hold
+exactly, so that shots of equal levels are equal in the files. If the release has two forms of a
+field, the sample has both: `is_gt` and `gt` as true or false and as 1 or 0; `video_name` in two
+sources; `shot_level_gt` in the JSON of one source.
 
-Every frame says what is true of it in a strip of ROWS x COLUMNS light and dark cells below its
-scene: its number in time, its level, its shot's sum of levels and number of sampled frames, its
-scene, whether its shot is a key shot, and a check sum. It stands H.264, JPEG and other sizes.
+Below its scene, every frame has a strip of ROWS x COLUMNS light and dark cells with the frame's
+ground truth: its number in time, its level, its shot's sum of levels and number of sampled frames,
+its scene, whether its shot is a key shot, and a check sum. The strip remains readable after H.264,
+JPEG and scaling.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ if TYPE_CHECKING:
 
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
-# For render.Clip: a key frame at least every 30 frames; no macroblock trees
+# Options of render.Clip: a key frame at least every 30 frames, and no macroblock trees
 # (second_code.py says why).
 X264 = {"g": "30", "mbtree": "0"}
 
-# More frames are asked for (15 %, rounded up) than the key shots have.
+# K, 15 % rounded up, is more frames than the key shots have.
 _KEYFRAMES = {"f1": 0.9112554112554112, "precision": 0.8416666666666667, "recall": 1.0}
-# Kind -> the best values. A reply cannot say that two shots are equally important, and in the
-# sample some are.
+# Kind of task -> the best reachable values. A reply cannot say that two shots are equally
+# important, but some shots of the sample are.
 _BEST: Mapping[str, Mapping[str, float]] = {
     "v2t": dict.fromkeys(ROUGE, 1.0),
     "v2v": _KEYFRAMES,
@@ -70,9 +71,9 @@ _BEST: Mapping[str, Mapping[str, float]] = {
 }
 
 
-def _chance(metric: str, what: str, *kinds: str) -> Chance:
+def _chance(metric: str, quantity: str, *kinds: str) -> Chance:
     return Chance(
-        what,
+        quantity,
         [name for name, task in TASKS.items() if task.kind in kinds],
         lambda item: item["scores"][metric],
         lambda item: item["baselines"][f"{metric}_random"],
@@ -101,8 +102,8 @@ PLAYED = Played(
 # --- the files ------------------------------------------------------------------------------------
 
 
-def files() -> dict[str, object]:
-    """All files but the videos."""
+def sample_files() -> dict[str, object]:
+    """Return all files except the videos, by path."""
     found: dict[str, object] = {}
     for source in dict.fromkeys(story.source for story in STORIES):
         own = [story for story in STORIES if story.source == source]
@@ -113,14 +114,14 @@ def files() -> dict[str, object]:
 
 
 def annotation(story: Story) -> dict[str, object]:
-    """A video's entry of the JSON file."""
+    """Return a video's entry of the JSON file."""
 
-    def truth(value: bool) -> bool | int:  # of every other video as a number
+    def truth(value: bool) -> bool | int:  # every other video has numbers
         return int(value) if STORIES.index(story) % 2 else value
 
     frames, clips = [], []
     for number, (pick, level) in enumerate(zip(story.picks, story.frames, strict=True), 1):
-        shot, _ = story.shown(pick)
+        shot, _ = story.shot_and_level(pick)
         key = " in a highlight" if shot in story.key_shots else ""
         seen = f"A{str(story.scenes[shot - 1])[1:]}"
         frames.append(
@@ -157,19 +158,19 @@ def annotation(story: Story) -> dict[str, object]:
 
 
 def _block(sentences: list[str], shots: Sequence[Sequence[int]]) -> dict[str, object]:
-    """Sentences with their alignment; shots count from 0 here."""
+    """Return sentences with their alignment in the JSON's form, where shots count from 0."""
     of = [[number - 1 for number in numbers] for numbers in shots]
     aligned = [{"sentence_id": place, "shot_ids": own} for place, own in enumerate(of)]
     return {"sentences": sentences, "alignments": aligned, "raw_text": " ".join(sentences)}
 
 
 def shot_level_gt(story: Story) -> list[int]:
-    """1 for every key shot, 0 for every other."""
+    """Return 1 for every key shot and 0 for every other shot, (n_shots,)."""
     return [int(number in story.key_shots) for number in range(1, len(story.shots) + 1)]
 
 
-def _write_h5(own: Sequence[Story], path: Path) -> None:
-    """A group for each video, as released.
+def _write_h5(stories: Sequence[Story], path: Path) -> None:
+    """Write the HDF5 file with a group for each video, as released.
 
     change_points (n_shots, 2), both ends inclusive, n_frame_per_seg (n_shots,) and picks (n_steps,)
     count frames of the video; gtscore (n_steps,) is in [0, 1]; gtframe (n_steps,) and shot_level_gt
@@ -179,7 +180,7 @@ def _write_h5(own: Sequence[Story], path: Path) -> None:
     import numpy as np
 
     with h5py.File(path, "w") as file:
-        for story in own:
+        for story in stories:
             keyframes = [n in story.keyframes for n in range(1, len(story.frames) + 1)]
             lengths = [last - first + 1 for first, last in story.change_points]
             made = file.create_group(story.video)
@@ -198,7 +199,7 @@ def _write_h5(own: Sequence[Story], path: Path) -> None:
 
 
 def replay() -> Iterator[dict[str, object]]:
-    """Recorded replies (replay.py) about every reference summary, one for each sample."""
+    """Yield recorded replies (replay.py) about every reference summary, one for each sample."""
     for story in STORIES:
         told = " ".join(summary(story.key_scenes))
         fields = {"reference": told, "document": " ".join(document(story)), "candidate": told}
@@ -209,29 +210,29 @@ def replay() -> Iterator[dict[str, object]]:
 
 # --- the videos -----------------------------------------------------------------------------------
 
-HALF = 0.18  # half of a shape's size, as a share of the picture's height
-_MARGIN = 0.25  # of the way across where a shape starts and ends
-ROWS, COLUMNS = 2, 20  # of the strip
+HALF = 0.18  # half the size of a shape, as a share of the picture's height
+_MARGIN = 0.25  # share of the picture's width before a shape's start and after its end
+ROWS, COLUMNS = 2, 20  # rows and columns of the strip
 TOP_EDGE = 0.875  # the strip's upper edge, as a share of the picture's height
-WIDTHS = (8, 4, 7, 4, 7, 1)  # of a mark's numbers in bits; 31 in all
+WIDTHS = (8, 4, 7, 4, 7, 1)  # bits of each number of a mark; 31 in all
 CHECK_BITS = 9
 
 
-def videos() -> dict[str, Clip]:
-    """All videos, by file."""
+def sample_videos() -> dict[str, Clip]:
+    """Return all videos, by path."""
     return {
         f"videos/{story.source}/{story.video}.mp4": Clip(
-            functools.partial(frames, story), story.fps, picture_options=X264
+            functools.partial(story_frames, story), story.fps, picture_options=X264
         )
         for story in STORIES
     }
 
 
-def frames(story: Story) -> Iterator[NDArray[np.uint8]]:
-    """Every frame of a video in order, (height, width, 3): a shape on its way, the strip below."""
+def story_frames(story: Story) -> Iterator[NDArray[np.uint8]]:
+    """Yield every frame of a video in order, (height, width, 3): a moving shape above the strip."""
     width, height = story.size
     for frame in range(story.n_frames):
-        shot, _ = story.shown(frame)
+        shot, _ = story.shot_and_level(frame)
         first, last = story.change_points[shot - 1]
         share = (frame - first) / max(last - first, 1)
         scene = story.scenes[shot - 1]
@@ -242,8 +243,8 @@ def frames(story: Story) -> Iterator[NDArray[np.uint8]]:
 
 
 def mark(story: Story, frame: int) -> tuple[int, ...]:
-    """What the strip of a frame of the video says; as wide as WIDTHS."""
-    shot, sampled = story.shown(frame)
+    """Return the numbers in the strip of a frame; WIDTHS gives their widths in bits."""
+    shot, sampled = story.shot_and_level(frame)
     levels = [story.frames[number - 1] for number in story.shots[shot - 1]]
     scene = SCENES.index(story.scenes[shot - 1])
     level, key = story.frames[sampled - 1], int(shot in story.key_shots)
@@ -251,13 +252,13 @@ def mark(story: Story, frame: int) -> tuple[int, ...]:
 
 
 def striped(picture: NDArray[np.uint8], mark: Sequence[int]) -> NDArray[np.uint8]:
-    """A picture, (height, width, 3), with the strip drawn over its lower edge."""
+    """Return a picture, (height, width, 3), with the strip drawn over its lower edge."""
     import numpy as np
 
     value = functools.reduce(
         lambda bits, one: bits << one[1] | one[0], zip(mark, WIDTHS, strict=True), 0
     )
-    whole = value << CHECK_BITS | check(value)
+    whole = value << CHECK_BITS | check_sum(value)
     height, width = picture.shape[:2]
     top = round(TOP_EDGE * height)
     cells = np.array([whole >> n & 1 for n in reversed(range(ROWS * COLUMNS))], dtype=np.uint8)
@@ -268,25 +269,25 @@ def striped(picture: NDArray[np.uint8], mark: Sequence[int]) -> NDArray[np.uint8
     return marked
 
 
-def check(value: int) -> int:
-    """A check sum that neither a dark nor a light strip has."""
+def check_sum(value: int) -> int:
+    """Return a check sum that a completely dark or light strip does not match."""
     return zlib.crc32(value.to_bytes(4, "big")) & (1 << CHECK_BITS) - 1
 
 
 # --- replies to a doc -----------------------------------------------------------------------------
 
-_DRAWS = 8  # replies of a coin to a doc
+_DRAWS = 8  # random replies to a doc
 
 
-def known(doc: HavenDoc) -> KnownReplies:
-    """Replies to a doc of any HAVEN task (data.make_doc).
+def known_replies(doc: HavenDoc) -> KnownReplies:
+    """Return the right reply and random replies to a doc of any HAVEN task (data.make_doc).
 
-    Right is what reaches the best value that the item allows. A coin's replies are in the right
-    form: sentences about any scenes, as many frames as are asked for, each as likely as any other,
-    any order, one clip for each sentence; drawn anew for every video and task.
+    The right reply reaches the best value that the item allows. Random replies have the right form:
+    sentences about any scenes; the requested number of frames, all equally likely; any order; one
+    clip for each sentence. They are drawn anew for every video and task.
 
     Raises:
-        TasksError: the doc is of no known kind or lacks a field that its kind has.
+        TasksError: the kind of the doc is unknown, or the doc lacks a field of its kind.
     """
     try:
         task = Variant(doc["kind"], document=doc["with_document"], text=doc["text"])
@@ -296,20 +297,23 @@ def known(doc: HavenDoc) -> KnownReplies:
             for seed in range(_DRAWS + 1)
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise TasksError(f"a doc of HAVEN lacks a field: {error!r}") from None
-    # Any text is a summary; an empty reply is the only one that is none.
+        raise TasksError(f"a document of HAVEN has no field {error}") from None
+    # Any text counts as a summary; only an empty reply does not.
     unreadable = "" if doc["kind"] == "v2t" else UNREADABLE
-    return KnownReplies(name, right, drawn[0], unreadable, drawn=drawn)
+    return KnownReplies(name, right, drawn[0], unreadable, random_replies=drawn)
 
 
 def _said(doc: HavenDoc, draw: random.Random | None) -> str:
-    """The right reply, or a drawn one, in the form that the doc's prompt asks for (Appendix C)."""
+    """Return the right reply, or a random one, in the form that the prompt asks for (Appendix C).
+
+    A random reply is drawn with `draw`; without it, the reply is right.
+    """
     kind, units = doc["kind"], doc["units"]
     places = range(1, len(units) + 1)
     if kind in ORDERS:
         word = "Sentence" if doc["layout"] == OF_SENTENCES else "Shot"
 
-        def place(number: int) -> float:  # by time, or by importance
+        def place(number: int) -> float:  # sort key: time, or importance
             unit = units[number - 1]
             return float(unit if kind == "temporal" else -doc["importance"][unit - 1])
 
@@ -322,7 +326,7 @@ def _said(doc: HavenDoc, draw: random.Random | None) -> str:
             clips = [draw.choice(places)] if draw else hits
             lines.append(f"Summary {number}: {', '.join(f'Clip {clip}' for clip in clips)}")
         return "\n".join(lines)
-    # As many frames as are asked for, true ones first.
+    # K frames, the true ones first.
     numbers, k = range(1, len(doc["picks"]) + 1), doc["budget"]
     true = {frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]}
     best = sorted(numbers, key=lambda number: (number not in true, number))
@@ -332,7 +336,7 @@ def _said(doc: HavenDoc, draw: random.Random | None) -> str:
     told, asked = list(doc["summary"]), doc["n_sentences"]
     if draw:
         told = summary(draw.sample(SCENES, 2))
-    if 0 < asked < len(told):  # the last one holds all further ones
+    if 0 < asked < len(told):  # the last sentence takes in all further ones
         told = [*told[: asked - 1], " ".join(told[asked - 1 :])]
     lines = [" ".join(told)]
     if doc["text"] or kind == "v2vt":

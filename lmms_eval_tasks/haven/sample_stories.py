@@ -1,9 +1,9 @@
-"""What the packaged videos of HAVEN show and what is true of them: the truth that all else follows.
+"""Content and ground truth of HAVEN's packaged videos; the files of the sample follow from these.
 
-A video is a row of shots. A shot is a scene (a shape of a colour on a ground) and the importance of
-each of its sampled frames, a level of 0 to 8; all else is computed from the levels. They were
-chosen so that every video has ties: between frames at the keyframes' cut, in different shots, and
-between shots of unlike length; and so that the key shots are the only best ones.
+A video is a sequence of shots. A shot is a scene (a shape of a colour on a ground) and the
+importance of each of its sampled frames, a level of 0 to 8. Everything else is computed from the
+levels. The levels were chosen so that every video has ties: between frames at the limit of the
+keyframes, in different shots, and between shots of different length. The best key shots are unique.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ COLOURS = ("red", "yellow", "green", "cyan", "blue", "purple", "pink")
 GROUNDS = ("white", "grey", "brown", "black")
 TOP = 8  # the highest level of importance
 PLACES = ("First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth")
-GROUPS = (2, 1, 1)  # shots of a document's sentences, in turn
+GROUPS = (2, 1, 1)  # number of shots of the document's sentences, in turn
 
 
 class Scene(NamedTuple):
-    """What a shot shows."""
+    """The content of a shot: a coloured shape on a ground."""
 
     shape: str
     colour: str
@@ -44,11 +44,11 @@ class _Told(NamedTuple):
     source: str
     number: int
     fps: int  # frames a second of the video
-    step: int  # frames of the video from one sampled frame to the next
-    tail: int  # frames of the video after the last sampled one: fewer than step - 1
-    late: int  # frames of a shot after its last sampled one, but in the last shot
+    step: int  # frames of the video between two sampled ones
+    tail: int  # frames of the video after the last sampled one, fewer than step - 1
+    late: int  # frames of a shot after its last sampled one, except in the last shot
     size: tuple[int, int]  # width and height in pixels
-    levels: tuple[str, ...]  # of each shot's sampled frames, a digit each
+    levels: tuple[str, ...]  # levels of each shot's sampled frames, a digit each
 
 
 class Story(_Told):
@@ -56,12 +56,12 @@ class Story(_Told):
 
     @property
     def video(self) -> str:
-        """Its key in the release."""
+        """The video's key in the release."""
         return f"video_{self.number}"
 
     @property
     def name(self) -> str:
-        """The original video's name; this one is made up."""
+        """The name of the original video, which does not exist."""
         return f"Moving shapes {STORIES.index(self) + 1}"
 
     @cached_property
@@ -71,13 +71,13 @@ class Story(_Told):
 
     @cached_property
     def shots(self) -> list[list[int]]:
-        """The sampled frames of every shot, by number."""
+        """The sampled frames of every shot, by their numbers from 1."""
         ends = [0, *accumulate(map(len, self.levels))]
         return [list(range(start + 1, end + 1)) for start, end in pairwise(ends)]
 
     @cached_property
     def scenes(self) -> list[Scene]:
-        """What every shot shows; no two of a video show the same."""
+        """The scene of every shot; all scenes of a video differ."""
         first = STORIES.index(self)
         return [
             Scene(
@@ -90,26 +90,26 @@ class Story(_Told):
 
     @property
     def picks(self) -> list[int]:
-        """Where the sampled frames lie among the video's."""
+        """The indices of the sampled frames in the video, from 0."""
         return [place * self.step for place in range(len(self.frames))]
 
     @property
     def n_frames(self) -> int:
-        """Frames of the video; not a multiple of `step`."""
+        """The number of frames of the video, which is not a multiple of `step`."""
         return self.picks[-1] + 1 + self.tail
 
     @cached_property
     def change_points(self) -> list[tuple[int, int]]:
-        """First and last frame of every shot among the video's; they cover it without a gap."""
+        """The first and last frame of every shot in the video, without gaps between the shots."""
         lasts = [self.picks[shot[-1] - 1] + self.late for shot in self.shots[:-1]]
         firsts = [0, *(last + 1 for last in lasts)]
         return list(zip(firsts, [*lasts, self.n_frames - 1], strict=True))
 
-    def shown(self, frame: int) -> tuple[int, int]:
-        """The shot that a frame of the video shows, and the sampled frame whose level it has.
+    def shot_and_level(self, frame: int) -> tuple[int, int]:
+        """Return the shot that a frame of the video shows, and the sampled frame for its level.
 
-        A frame between two sampled ones belongs to the last one of its shot that is not after it,
-        or to the shot's first if all are.
+        That is the last sampled frame of the shot up to this frame, or the shot's first sampled
+        frame if there is none.
         """
         shot = next(n for n, (_, last) in enumerate(self.change_points, 1) if frame <= last)
         own = self.shots[shot - 1]
@@ -117,19 +117,21 @@ class Story(_Told):
 
     @cached_property
     def keyframes(self) -> list[int]:
-        """The 15 % of sampled frames with the highest levels; of a tie the earlier ones (3.2)."""
+        """The 15 % of sampled frames with the highest levels, of equal ones the earlier ones
+        (3.2).
+        """
         places = structure.top(self.frames, max(1, capacity(len(self.frames))))
         return [place + 1 for place in places]
 
     @cached_property
     def key_shots(self) -> list[int]:
-        """The shots of 15 % of the frames at most whose importance adds up highest (3.2)."""
+        """The shots of the highest total importance within 15 % of the frames (3.2)."""
         starts = [shot[0] - 1 for shot in self.shots]
         return [place + 1 for place in structure.key_shots(self.frames, starts)]
 
     @property
     def key_scenes(self) -> list[Scene]:
-        """What the key shots show."""
+        """The scenes of the key shots."""
         return [self.scenes[number - 1] for number in self.key_shots]
 
     @property
@@ -166,7 +168,7 @@ STORIES: tuple[Story, ...] = (
 
 
 def document(story: Story) -> list[str]:
-    """The document's sentences."""
+    """Return the sentences of a video's document."""
     return [
         f"{PLACES[place]}, {_joined([story.scenes[number - 1] for number in shots])} "
         f"{'moves' if len(shots) == 1 else 'move'} across the picture."
@@ -175,7 +177,7 @@ def document(story: Story) -> list[str]:
 
 
 def summary(scenes: Sequence[Scene]) -> list[str]:
-    """The four sentences of a summary of key shots' scenes, in order; at least one."""
+    """Return the four sentences of a summary, given the scenes of the key shots in order."""
     first, last = scenes[0], scenes[-1]
     return [
         f"The highlights open with {first}.",

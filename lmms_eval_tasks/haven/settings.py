@@ -1,4 +1,4 @@
-"""HAVEN's own settings."""
+"""Settings that only HAVEN has."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.settings import Setting
 
 CLIPSCORE: Setting[str | None] = settings.declare(
-    "CLIPSCORE", str, "MODEL", "CLIPScore's model (HAVEN); none if unset"
+    "CLIPSCORE",
+    str,
+    "MODEL",
+    "model for CLIPScore (HAVEN): a folder, or a name in the local Hugging Face cache; "
+    "default: not computed",
 )
 HAVEN: Setting[str | None] = settings.declare(
-    "HAVEN", str, settings.CHOICES, "HAVEN's items and pictures (lmms_eval_tasks/haven/README.md)"
+    "HAVEN",
+    str,
+    settings.CHOICES,
+    "choice of HAVEN's items and pictures (lmms_eval_tasks/haven/README.md)",
 )

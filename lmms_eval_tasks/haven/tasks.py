@@ -1,7 +1,7 @@
-"""HAVEN: text summaries and keyframes of a video, order, grounding and saliency of its shots.
+"""HAVEN's tasks: summaries, keyframes, and order, grounding and saliency of a video's shots.
 
-Six kinds of tasks, some with the video's document, all with a text proxy (paper, 3.4, C; its task
-and annotations are Multimodal Video Summarization's).
+There are six kinds of tasks. Some also exist with the video's document, and each has a text proxy
+(paper, 3.4, C; its task and annotations are Multimodal Video Summarization's).
 """
 
 from __future__ import annotations
@@ -42,21 +42,22 @@ from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, T
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.settings import CLIPSCORE, HAVEN
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.replies import alignments, orders, reasoning, summaries
 
-V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
+V2T_SENTENCES = (3, 5)  # the range in V2T's prompt with pictures (Appendix C)
 
 
-# --- what the log keeps ---------------------------------------------------------------------------
+# --- the log's fields ---------------------------------------------------------------------------
 
-# What `score` reads of a saved item; before 2.0 there were no key shots and no layout.
+# The fields of a saved item that `score` reads; items from before 2.0 have no key shots and no
+# layout.
 _READ = {*HavenVideo.__annotations__, "asked", "video", "n_frames"} - {"key_shots", "layout"}
-# An item without scores.
+# The fields of an item without scores.
 BLANK: HavenScore = {
     "parts": {},
     "violations": {},
@@ -74,8 +75,8 @@ BLANK: HavenScore = {
 }
 
 
-def keep(doc: HavenDoc) -> KeptHaven:
-    """The fields for the log: all that `rescore` needs."""
+def log_fields(doc: HavenDoc) -> KeptHaven:
+    """Return the doc's fields for the log: all that `rescore` needs."""
     tagged: Sometimes = {"tagged": doc["tagged"]} if doc["tagged"] else {}
     return {
         **select_fields(doc, HavenVideo),
@@ -87,32 +88,32 @@ def keep(doc: HavenDoc) -> KeptHaven:
     }
 
 
-def handed(doc: HavenDoc) -> dict[str, object]:
-    """How many pictures were handed over, and which frames of each unit."""
+def media_log(doc: HavenDoc) -> dict[str, object]:
+    """Return the number of pictures in the prompt, and the frames shown of each unit."""
     return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
 
-# --- what a reply is worth ------------------------------------------------------------------------
+# --- scoring ------------------------------------------------------------------------------------
 
 
 def score(doc: KeptHaven, reply: str) -> HavenScore:
-    """One reply: what could be read of it, its scores, and what the same item gives without it."""
+    """Return the readings of a reply, its scores, and the scores of baselines for the same item."""
     made: HavenScore = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
     failed = (status for status in made["parts"].values() if status != "ok")
     return {**made, "status": next(failed, "ok")}
 
 
-def score_summary(doc: KeptHaven, reply: str) -> Scoring[HavenScore]:
-    """One reply that holds a summary, which a judge rates; one that holds none is worth 0.
+def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
+    """Score a reply that holds a summary, which a judge rates; without a summary the rating is 0.
 
-    That is below the scale of 1 to 5, and counts as 0 in means of ratings too (rating_means.py).
+    0 is below the scale of 1 to 5. It counts as 0 in means of ratings, too (rating_means.py).
     """
     made = score(doc, reply)
     shown = {
         "reference": judging.reference(doc),
         "document": " ".join(doc["document"]).strip() or judging.prompt().text["no_document"],
     }
-    asked = {judging.GEVAL: judging.criterion()}
+    asked = {judging.GEVAL: judging.geval_criterion()}
     status = made["parts"]["summary"]
     text = reply if status == "refused" else made["candidate"]
     rated = yield from geval.rated(asked, shown, text, status)
@@ -125,7 +126,7 @@ def score_summary(doc: KeptHaven, reply: str) -> Scoring[HavenScore]:
 
 
 def _v2t(doc: KeptHaven, reply: str) -> Reading:
-    """A free text, or numbered sentences of a text proxy."""
+    """Read a free text, or the numbered sentences of a text proxy."""
     if doc["text"]:
         read = summaries.read_summary(reply, doc["n_sentences"])
         return _summary(doc, read, read.text, read.violations)
@@ -139,12 +140,12 @@ def _v2t(doc: KeptHaven, reply: str) -> Reading:
 
 
 def _summary(
-    doc: KeptHaven, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
+    doc: KeptHaven, summary: summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> Reading:
     return {
-        "parts": {"summary": read.status},
+        "parts": {"summary": summary.status},
         "candidate": candidate,
-        "sentences": list(read.sentences),
+        "sentences": list(summary.sentences),
         "violations": dict(violations),
         "scores": text_metrics.rouge(candidate, judging.reference(doc)),
     }
@@ -157,10 +158,10 @@ def _v2v(doc: KeptHaven, reply: str) -> Reading:
 
 
 def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collection[int]) -> Reading:
-    """Against the frames of the key shots as the published figures are; beside, against `is_gt`.
+    """Score selected frames against the key shots' frames, as published, and against `is_gt`.
 
-    There what was given is scored, in whatever form it is read, and frames that do not exist too.
-    None where nothing is true.
+    The comparison with `is_gt` scores the reply's frames in any form, and also frames that do not
+    exist. Scores are None if no frame is true.
     """
     n_frames, k = doc["n_frames"], doc["budget"]
     of_shots = [frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]]
@@ -189,17 +190,18 @@ def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collectio
 
 
 def _beside(
-    names: Sequence[str], form: str = "", **given: selections.SetScores | selections.Correlation
+    names: Sequence[str], form: str = "", **baselines: selections.SetScores | selections.Correlation
 ) -> dict[str, float | None]:
-    """The scores of looking at nothing, by metric and baseline."""
-    return {f"{m}{form}_{one}": getattr(own, m) for one, own in given.items() for m in names}
+    """Return the scores of baselines, which ignore the video, by METRIC_BASELINE."""
+    return {f"{m}{form}_{one}": getattr(own, m) for one, own in baselines.items() for m in names}
 
 
 def _v2vt(doc: KeptHaven, reply: str) -> Reading:
     limits = doc["n_frames"], doc["budget"], doc["n_sentences"]
     summary, selection = summaries.read_joint(reply, *limits, at_limit=doc.get("at_limit", False))
     text = _summary(doc, summary, summary.text, summary.violations)
-    # Not cut to K, as the published figures are not: their recall is up to 2.6 times the precision.
+    # Frames beyond K count, as in the published figures, whose recall is up to 2.6 times the
+    # precision.
     frames = _frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
     counts = {
         f"{part}_{kind}": n
@@ -216,10 +218,10 @@ def _v2vt(doc: KeptHaven, reply: str) -> Reading:
 
 
 def _temporal(doc: KeptHaven, reply: str) -> Reading:
-    """Units are named by place shown; the unit with the lowest number comes first in time."""
+    """Score a temporal order. Units are named by their shown place; lower numbers are earlier."""
     by_number = sorted(doc["units"])
     truth = [float(1 + by_number.index(unit)) for unit in doc["units"]]
-    # Before 2.0 the text proxy showed sentences.
+    # Before 2.0, the text proxy showed sentences.
     layout = doc.get("layout", OF_SENTENCES if doc["text"] else "")
     return _order(doc, reply, truth, "Sentence" if layout == OF_SENTENCES else "Shot")
 
@@ -237,7 +239,7 @@ def _order(doc: KeptHaven, reply: str, truth: list[float], unit: str) -> Reading
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
     if identity.reason:
         worth = dict.fromkeys(ORDER)
-    elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (docs/metrics.md)
+    elif len(read.units) < 2:  # an order of fewer than two units has the score 0 (docs/metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = orders.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
@@ -253,7 +255,7 @@ def _order(doc: KeptHaven, reply: str, truth: list[float], unit: str) -> Reading
 
 
 def _grounding(doc: KeptHaven, reply: str) -> Reading:
-    """Sentences by place shown; clips are the shots, by number."""
+    """Score an alignment of sentences, named by their shown place, with clips, named by number."""
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
     read = alignments.read_alignment(reply, len(true), n, at_limit=doc.get("at_limit", False))
@@ -280,8 +282,8 @@ _READERS: Mapping[str, Callable[[KeptHaven, str], Reading]] = {
 }
 
 
-def stand_in(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
-    """The reference summary in the form that is asked for."""
+def example_reply(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
+    """Return the reference summary in the form that the prompt asks for."""
     if doc["kind"] == "v2t" and not doc["text"]:
         return " ".join(doc["summary"])
     lines = [f"{place}. {sentence}" for place, sentence in enumerate(doc["summary"], 1)]
@@ -294,17 +296,17 @@ def stand_in(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
 _TASKS = {
     name: Task(
         name,
-        inputs.prompt,
-        keep,
+        inputs.request_prompt,
+        log_fields,
         score_summary if variant.kind in SUMMARIES else score,
         metrics.of_kind(variant.kind),
-        # The record is a hash of what the release says of the video.
+        # `record` is a hash of everything that the release holds about the video.
         identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
-        media_log=handed,
+        media_log=media_log,
         judgements=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
         required_fields={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         failed_item=BLANK,
-        example_reply=stand_in,
+        example_reply=example_reply,
         splits={"source": "dots"},
     )
     for name, variant in TASKS.items()
@@ -312,7 +314,7 @@ _TASKS = {
 
 
 class Haven(Benchmark):
-    """HAVEN for the shared code."""
+    """HAVEN as the shared code sees it (benchmark.py)."""
 
     name = "haven"
     title = "HAVEN"
@@ -320,7 +322,7 @@ class Haven(Benchmark):
     records = "videos"
     paper_counts = options.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE
-    one_judge = "and G-Eval's rating is one model's"
+    one_judge = "and a G-Eval rating comes from one model"
     headline = 2
     media_messages = ("videos read", "videos of {} can be read")
 
@@ -332,32 +334,35 @@ class Haven(Benchmark):
         for end in ("", "_text")
     )
 
-    read = staticmethod(data.read)
-    sources = staticmethod(data.sources)
-    docs = staticmethod(data.docs)
-    data_notes = staticmethod(data.notes)
-    describe_judge = staticmethod(judging.notes)
-    files = staticmethod(released.placed)
+    read_release = staticmethod(data.read_chosen_sources)
+    sources = staticmethod(data.media_sources)
+    docs = staticmethod(data.task_docs)
+    data_notes = staticmethod(data.status_notes)
+    describe_judge = staticmethod(judging.describe_rating)
+    files = staticmethod(released.release_files)
     judge_prompt = staticmethod(judging.prompt)
 
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
     ) -> data.HavenData:
-        """The data, with what each task cannot ask about."""
+        """Load the data, with the videos that each task cannot use."""
         data.require_sample()
         return data.with_gaps(super().load(names, videos=videos, only=only), names)
 
     def media_job(self, doc: Doc) -> MediaJob | None:
-        """The sampled frames of its video, the same for all tasks; none of a text proxy."""
+        """Return the job that reads the video's sampled frames; None for a text proxy.
+
+        All tasks share the job's frames.
+        """
         if doc["text"]:
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
-        return MediaJob(doc["id"], window, functools.partial(inputs.frames, *window))
+        return MediaJob(doc["id"], window, functools.partial(inputs.sampled_frames, *window))
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
-        """The reference summary of every video, worth 5; another video's is worth 1."""
+        """Return summaries with known ratings: a video's reference has 5, another video's has 1."""
         chosen, task = options.current(), self.tasks["haven_v2t"]
-        release = released.read(place, chosen)
+        release = released.read_release(place, chosen)
         made = [
             data.make_doc(data.row(one, release.digest), TASKS[task.name], chosen)
             for one in release.records
@@ -365,8 +370,11 @@ class Haven(Benchmark):
         ]
         answers = []
         for doc, other in zip(made, [*made[1:], *made[:1]], strict=True):
-            right, wrong = stand_in(doc, 0), stand_in({**doc, "summary": other["summary"]}, 0)
-            # In this order the text is right where both are the same.
+            right, wrong = (
+                example_reply(doc, 0),
+                example_reply({**doc, "summary": other["summary"]}, 0),
+            )
+            # In this order, the text counts as right if both summaries are the same.
             known = {wrong: float(geval.LOWEST), right: float(geval.HIGHEST)}
             answers += [
                 KnownAnswer(task.name, task.log_fields(doc), text, {judging.GEVAL: worth})
@@ -379,26 +387,26 @@ class Haven(Benchmark):
         return KnownAnswers(answers, [told], range(geval.LOWEST, geval.HIGHEST + 1))
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:  # noqa: ARG002
-        """A CLIP model that was named is there."""
+        """Check that the CLIP model exists, if the user named one."""
         if any(TASKS[name].kind in SUMMARIES for name in names):
             like = "openai/clip-vit-base-patch32"
             model = settings.value(CLIPSCORE)
-            local_models.check(CLIPSCORE, model, clipscore.KIND, like)
+            local_models.check_model(CLIPSCORE, model, clipscore.KIND, like)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
-        """The one file of all tasks."""
+        """Return the prompt file that all tasks use."""
         return {"task": inputs.task_prompts()}
 
     def configure_judge(self, judge: JudgeConfig) -> JudgeConfig:
-        """Never the paper's (`comparable`), which is not known."""
+        """Return the judge, marked as not comparable with the paper's judge, which is unknown."""
         return replace(super().configure_judge(judge), comparable=False)
 
     def criteria(self) -> Sequence[Criterion]:
-        """How good is a summary?"""
-        return [judging.criterion()]
+        """Return the criterion of a summary's quality."""
+        return [judging.geval_criterion()]
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Data, options, left-out videos, and how texts were compared."""
+        """Return data, options, left-out videos, and the implementations of text metrics."""
         section, conditions = super().describe(ran)
         if ran.loaded is not None:
             by_source = {
@@ -412,12 +420,15 @@ class Haven(Benchmark):
             }
         if any(TASKS[name].kind in SUMMARIES for name in ran.names):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
-            section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
+            section["implementations"] = {
+                "rouge": rouge,
+                **provenance.implementation_notes("haven"),
+            }
         doubts = [Condition(Kind.NOTE, line) for line in judging.doubts()]
         return section, [*conditions, *option_set(HAVEN), *doubts]
 
-    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
-        """Metrics of texts that are missing or not comparable."""
+    def notes(self, items_by_task: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
+        """Return lines about text metrics that are missing or not comparable."""
         return judging.doubts()
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import functools
+import importlib.util
 import inspect
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -12,8 +15,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import registry
-from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.notify import notify
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.models.host_types import Function, TaskManager
@@ -146,37 +149,65 @@ def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> li
 
     found = dict.fromkeys(task for one in _texts(names) for task in tasks_of(one))
     if others:
-        say(_whose(others, ours_first))
+        notify(_whose(others, ours_first))
     return list(found)
 
 
 def check_names(names: Sequence[str], include_path: object = None) -> None:
-    """Refuse a name that begins as ours do and names no task: lmms-eval only prints a traceback.
+    """Check the names of tasks: of a name that nobody has, lmms-eval only prints a traceback.
+
+    Args:
+        names: of tasks and groups, or patterns of them.
+        include_path: lmms-eval's option: folders with tasks of the user's.
 
     Raises:
-        TasksError: there is no such task; the message has the nearest of our names.
+        TasksError: no task has a name that begins as ours do, or that is nearly one of ours; the
+            message has the nearest of our names.
     """
+    ours = {
+        file.stem
+        for name in registry.NAMES
+        if (place := registry.folder(name))
+        for file in place.glob("*.yaml")
+    }
     for name in names:
         own = registry.of_task_name(name)
-        if own is None or registry.task_file(own, name):
-            continue
-        if registry.folder(own) is None:
+        if own is None:
+            known = not nearest(name, ours)
+        elif registry.folder(own) is None:
             raise TasksError(registry.no_folder(own))
-        try:
-            registry.selected([name])  # a pattern
-        except TasksError:
-            from lmms_eval.tasks import TaskManager
+        else:
+            known = bool(registry.task_file(own, name) or fnmatch.filter(ours, name))
+        if not (known or _in_a_task_file(name, include_path)):
+            registry.selected([name])
 
-            if name not in TaskManager("ERROR", include_path=include_path).all_tasks:
-                raise
+
+def _in_a_task_file(name: str, include_path: object) -> bool:
+    """Return True if a task file of lmms-eval, of its plugins or of the user's has a name."""
+    spec = importlib.util.find_spec("lmms_eval")
+    places = (
+        [Path(place, "tasks") for place in spec.submodule_search_locations or ()] if spec else []
+    )
+    places += [Path(str(path)).expanduser() for path in _listed(include_path)]
+    for plugin in filter(None, os.environ.get("LMMS_EVAL_PLUGINS", "").split(",")):
+        own = importlib.util.find_spec(plugin)
+        places += map(Path, own.submodule_search_locations or () if own else ())
+    files = (file for place in places for file in place.rglob("*.yaml") if file.is_file())
+    return any(name in file.read_text(encoding="utf-8", errors="replace") for file in files)
 
 
 def _whose(others: Mapping[str, str], ours_first: bool) -> str:
     """The line for the user: which of two tasks of one name runs, and how to run the other."""
     names, those = ", ".join(others), ", ".join(dict.fromkeys(others.values()))
     if ours_first:
-        return f"{names}: ours run, since include_path names our folder, and not {those}"
-    return f"{names}: {those} run, and not ours; for ours: {OUR_FOLDER}"
+        return (
+            f"{names}: the tasks of lmms-eval-tasks run, since --include_path names "
+            f"their folder; not used: {those}"
+        )
+    return (
+        f"{names}: {those} run in place of the tasks of lmms-eval-tasks with the "
+        f"same name; to use ours: {OUR_FOLDER}"
+    )
 
 
 def _names_our_folder(manager: TaskManager | None) -> bool:
@@ -190,4 +221,4 @@ def _other(manager: TaskManager, file: str, name: str) -> str:
     entry = manager.task_index.get(name)
     if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""
-    return "the host's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"
+    return "lmms-eval's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"

@@ -1,8 +1,8 @@
 """A run of lmms-eval with tasks of ours: its checks, its kept replies and its results section.
 
-The run is checked before the model is built; judged tasks get as many scoring threads as the judge
-may have requests in flight (lmms-eval's default is four); lmms-eval is kept from sending a wrong
-frame; and our section is added to the results.
+The run is checked before the model is built. Judged tasks get as many scoring threads as the judge
+may have requests in flight (lmms-eval's default is four). lmms-eval is kept from sending a wrong
+frame. At the end, our section is added to the results.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import model_class, needs
 from lmms_eval_tasks.host.requests import endpoints, replies
 from lmms_eval_tasks.models.host_types import Arguments, Function, Results
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import finish, judging, prepare
 from lmms_eval_tasks.utils import interrupts
 
-# A run puts back what it changes in other modules, which two at a time would mix up.
+# A run restores its changes to other modules at its end, so two runs at a time would conflict.
 _ALONE = threading.RLock()
-_THREADS, HOST_THREADS = "process_docs_parallel", 4  # and lmms-eval's default
+_THREADS, HOST_THREADS = "process_docs_parallel", 4  # the argument's name and lmms-eval's default
 
 
 def evaluated(
@@ -37,7 +37,7 @@ def evaluated(
 
     Args:
         evaluate: lmms-eval's `simple_evaluate`.
-        bound: its arguments.
+        bound: the arguments of the call.
         tasks: our tasks among those of the run.
 
     Raises:
@@ -50,25 +50,28 @@ def evaluated(
     given = bound.arguments
     with ExitStack() as stack:
         if not _ALONE.acquire(blocking=False):
-            say(f"{', '.join(tasks)}: waits for the run of another thread; use processes instead")
+            notify(
+                f"{', '.join(tasks)}: waits until the run in another thread ends; "
+                "to run at the same time, use processes"
+            )
             _ALONE.acquire()
         stack.callback(_ALONE.release)
         stack.enter_context(interrupts.ending(exits=_is_command()))
         limit, offset = given.get("limit"), given.get("offset") or 0
         run = stack.enter_context(context.begun(limit=limit, offset=offset))
         settings.take()
-        judged = run.own(judging.Judging, lambda: judging.Judging(tasks))
+        judged = run.instance_of(judging.JudgedTasks, lambda: judging.JudgedTasks(tasks))
         with _of_all():
-            run.model = model_class.named(given)
+            run.model = model_class.run_model(given)
             _check(given, tasks)
             wanted = judged.begin()
         if wanted:
             _score_side_by_side(given, wanted, inspect.signature(evaluate))
         stack.enter_context(_named_scoring())
         stack.enter_context(endpoints.right_media())
-        known = stack.enter_context(replies.kept(given, tasks))
+        known = stack.enter_context(replies.run_requests(given, tasks))
         results: Results | None = evaluate(*bound.args, **bound.kwargs)
-        if results is not None:  # on rank 0, which has all items
+        if results is not None:  # only on rank 0, which has all items
             finish.score_together(results, tasks)
         work = judged.end()
         if results is not None:
@@ -82,24 +85,25 @@ def _is_command() -> bool:
     return bool(re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0]))
 
 
-def _check(given: Arguments, tasks: Sequence[str]) -> None:
-    """Stop before the model is built if these tasks cannot run; make their media."""
+def _check(arguments: Arguments, tasks: Sequence[str]) -> None:
+    """Check that these tasks can run, before the model is built, and make their media."""
     needs.check_filelock()
-    if number := given.get("num_fewshot"):
+    if number := arguments.get("num_fewshot"):
         raise TasksError(
-            f"--num_fewshot {number}: tasks of this suite are asked without examples "
-            f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
+            f"--num_fewshot {number}: tasks of lmms-eval-tasks take no examples "
+            f"({', '.join(tasks)}); leave the option out, and run tasks with "
+            "examples separately"
         )
     sample.ready()
-    prepare.check(tasks)
-    for line in (*model_class.set_up(given), *model_class.advice(given)):
-        say(line)
-    prepare.make_media(tasks, given.get("limit"))
+    prepare.check_tasks(tasks)
+    for line in (*model_class.set_up(arguments), *model_class.advice(arguments)):
+        notify(line)
+    prepare.make_media(tasks, arguments.get("limit"))
 
 
 @contextmanager
 def _of_all() -> Iterator[None]:
-    """Context manager within which all processes of the run raise an error that one of them raises.
+    """Make all processes of the run raise an error that one of them raises inside the context.
 
     Otherwise those without an error would wait for the others, and a `--config` list would go on
     with processes at different runs.
@@ -117,17 +121,19 @@ def _of_all() -> Iterator[None]:
     raise raised
 
 
-def _score_side_by_side(given: Arguments, wanted: int, signature: inspect.Signature) -> None:
-    """Have lmms-eval score `wanted` replies at a time, unless the user chose a number."""
+def _score_side_by_side(arguments: Arguments, n_replies: int, signature: inspect.Signature) -> None:
+    """Make lmms-eval score `n_replies` replies at a time, unless the user chose a number."""
     if _THREADS not in signature.parameters:
-        say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
-    elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
-        given[_THREADS] = max(HOST_THREADS, wanted)
+        notify(
+            f"this lmms-eval has no {_THREADS}: the judge gets one request at a time, which is slow"
+        )
+    elif arguments.get(_THREADS, HOST_THREADS) == HOST_THREADS:
+        arguments[_THREADS] = max(HOST_THREADS, n_replies)
 
 
 @contextmanager
 def _named_scoring() -> Iterator[None]:
-    """Context manager within which verdicts are recorded under the name of their task.
+    """Record verdicts under the name of their task while the context lasts.
 
     lmms-eval does not pass the name to `process_results`.
     """

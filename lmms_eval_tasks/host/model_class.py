@@ -1,4 +1,4 @@
-"""lmms-eval's class of a model: the class that it takes, and checks that it can be built here."""
+"""The model's class in lmms-eval: which class a run takes, and checks that it can be built here."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import arguments as command_arguments
 from lmms_eval_tasks.host import positions
 from lmms_eval_tasks.models import capability_pages, model_capabilities
 from lmms_eval_tasks.models.host_types import Arguments
@@ -25,8 +26,8 @@ from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import local_models
 
 
-def named(run: Mapping[str, Json]) -> context.RunModel | None:
-    """The run's model by the arguments of `simple_evaluate`; None for an object of the user's.
+def run_model(run: Mapping[str, Json]) -> context.RunModel | None:
+    """Return the run's model from the arguments of `simple_evaluate`; None for a model object.
 
     Raises:
         TasksError: lmms-eval has no such model.
@@ -39,17 +40,17 @@ def named(run: Mapping[str, Json]) -> context.RunModel | None:
     if isinstance(arguments, str):
         try:
             arguments = simple_parse_args_string(arguments)
-        except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
+        except ValueError:  # some classes parse their arguments themselves, such as `lm_pairs`
             arguments = {"": arguments}
     return context.RunModel(name, interface_of(name, bool(run.get("force_simple"))), arguments)
 
 
 def interface_of(model: str, force_simple: bool = False) -> context.Interface:
-    """The interface of the class that lmms-eval takes: chat if the model has it, else simple.
+    """Return the interface of lmms-eval's class: chat if the model has it, else simple.
 
     Args:
-        model: a name of lmms-eval's.
-        force_simple: take the simple class in any case.
+        model: a model name of lmms-eval.
+        force_simple: True to take the simple class in any case.
 
     Raises:
         TasksError: lmms-eval has no such model.
@@ -59,14 +60,13 @@ def interface_of(model: str, force_simple: bool = False) -> context.Interface:
     try:
         resolved = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple)
     except ValueError:
-        raise TasksError(
-            f"lmms-eval has no model {model!r}: `lmms-eval models` lists them"
-        ) from None
+        known = MODEL_REGISTRY_V2.list_model_names()
+        raise TasksError(command_arguments.no_model(model, known)) from None
     return "chat" if resolved.model_type == "chat" else "simple"
 
 
 def _some_video() -> bytes:
-    """An mp4 of one small frame."""
+    """Return an mp4 of one small frame, as bytes."""
     import av
 
     written = io.BytesIO()
@@ -78,7 +78,7 @@ def _some_video() -> bytes:
 
 
 def set_up(run: Arguments) -> list[str]:
-    """Put the arguments that we set for the class into the run's, and check that it can be built.
+    """Add our arguments for the class to the run's, and check that the class can be built.
 
     Returns:
         Lines that tell the user which arguments are set.
@@ -100,32 +100,36 @@ def set_up(run: Arguments) -> list[str]:
         told = _as_text(more)
         run["model_args"] = f"{given},{told}" if given else told
     told = ", ".join(f"{name}={value}" for name, value in devices.items())
-    why = f"{model.name}: {told} set, since transformers 5 refuses its device_map=''"
+    why = f"{model.name}: {told} set, since transformers 5 rejects the class's device_map=''"
     return [why] if devices else []
 
 
 def _as_text(arguments: Mapping[str, object]) -> str:
-    """Arguments in the form of `--model_args`: `simple_evaluate` documents a dict, but reads text.
+    """Return arguments in the form of `--model_args`.
+
+    `simple_evaluate` documents a dict, but reads a text.
 
     Raises:
-        TasksError: a value would be read back from the text as another value; names it.
+        TasksError: lmms-eval would read a value from the text as another value; the message names
+            it.
     """
     from lmms_eval.utils import simple_parse_args_string
 
     for name, value in arguments.items():
         read: dict[str, object] = {}
-        with contextlib.suppress(ValueError):  # what stands behind a comma is no argument
+        with contextlib.suppress(ValueError):  # the text behind a comma is no argument
             read = simple_parse_args_string(f"{name}={value}")
         if read != {name: value} and not (isinstance(value, str) and str(read.get(name)) == value):
             raise TasksError(
-                f"model_args: {name}={value!r} cannot be passed, since lmms-eval reads a text of "
-                "name=value,...: leave it out, or pass a model that you have built"
+                f"model_args: {name}={value!r} cannot be passed, since "
+                "lmms-eval takes a text of the form name=value,...: leave it "
+                "out, or pass a model object"
             )
     return ",".join(f"{name}={value}" for name, value in arguments.items())
 
 
 def advice(run: Arguments) -> list[str]:
-    """Lines that tell which arguments to pass for the run's model (model_capabilities.advice)."""
+    """Return lines with arguments to pass for the run's model (model_capabilities.advice)."""
     model, batch = context.current().model, str(run.get("batch_size") or 1)
     return model_capabilities.advice(model, int(batch)) if model and batch.isdecimal() else []
 
@@ -134,25 +138,25 @@ def advice(run: Arguments) -> list[str]:
 
 
 def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
-    """The checks of the command `doctor` of a run's model: class, key, checkpoint and arguments.
+    """Yield the findings of `doctor` about a run's model: class, key, checkpoint and arguments.
 
     Raises:
         TasksError: the class cannot be used for these tasks.
     """
     if (model := context.current().model) is None:
-        named(run)  # says why
+        run_model(run)  # raises an error that gives the reason
         return
     plan = prepare.go_by_plan(model, needs)
-    model = context.current().model or model  # whose class may be another one now
+    model = context.current().model or model  # the plan may have changed the class
     who, taken = (
         f"{model.name} ({model.interface})",
         capability_pages.line(model.name, model.interface),
     )
-    unknown = "not in the table of classes: what it does with our media is not known"
+    unknown = "not in the table of model classes: its treatment of videos and sound is unknown"
     media = model_capabilities.media_of(model.name, model.interface)
     if media is None or not media.broken:
         yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
-    for line in plan.told:
+    for line in plan.lines:
         broken = media is not None and media.broken and media.broken in line
         yield Finding("error" if broken else "warning" if line in plan.short else "ok", line)
     found = built(model)
@@ -162,9 +166,9 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     yield from (Finding("warning", line) for line in advice(run))
 
 
-def _key(found: type, model: context.RunModel) -> Findings:
+def _key(model_class: type, model: context.RunModel) -> Findings:
     """Check that a variable with an API key that the class's module reads is set."""
-    asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(found))
+    asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(model_class))
     if not asked or model.arguments.keys() & {"api_key", "base_url"}:
         return
     names = list(dict.fromkeys(asked))
@@ -174,9 +178,11 @@ def _key(found: type, model: context.RunModel) -> Findings:
         yield Finding("error", f"{' or '.join(names)} is not set", f"export {names[0]}=...")
 
 
-def _source(found: type) -> str:
-    """The source of lmms-eval's modules that define a class and its bases."""
-    modules = {one.__module__ for one in found.__mro__ if one.__module__.startswith("lmms_eval.m")}
+def _source(model_class: type) -> str:
+    """Return the source code of lmms-eval's modules that define a class and its bases."""
+    modules = {
+        one.__module__ for one in model_class.__mro__ if one.__module__.startswith("lmms_eval.m")
+    }
     return "\n".join(inspect.getsource(importlib.import_module(one)) for one in sorted(modules))
 
 
@@ -184,16 +190,18 @@ def _checkpoint(model: context.RunModel) -> Findings:
     """Check that the weights of `pretrained` are on this machine."""
     if not (name := str(model.arguments.get("pretrained") or "")):
         return
-    if (folder := local_models.find(name)) is not None:
+    if (folder := local_models.find_model(name)) is not None:
         yield Finding("ok", f"{name} is at {folder}")
         yield from _positions(folder)
         return
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
         mend = "--model_args pretrained=NAME_OR_FOLDER"
-        yield Finding("error", f"{name}: there is no checkpoint in such a folder", mend)
+        yield Finding("error", f"{name}: no checkpoint in this folder", mend)
         return
     offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
-    why = "HF_HUB_OFFLINE is set" if offline else "the run will fetch it from the hub"
+    why = (
+        "HF_HUB_OFFLINE is set" if offline else "the run will download it from the Hugging Face hub"
+    )
     told = f"{name} is not on this machine: {why}"
     yield Finding("error" if offline else "warning", told, f"hf download {name}")
 
@@ -202,25 +210,29 @@ def _positions(checkpoint: Path) -> Findings:
     """Check the position of the text behind a video, by the checkpoint's config (positions.py)."""
     try:
         starts = positions.starts_of(checkpoint)
-    except Exception as error:  # whatever a config of others makes of its class
+    except Exception as error:  # a checkpoint's config may cause any error
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        yield Finding("warning", f"where the text behind a video starts is not known ({why})")
+        yield Finding("warning", f"the position of the text after a video is unknown ({why})")
         return
     for one in starts:
         if not one.is_off:
-            told = f"the text behind a video starts behind it, at {one.text} ({one.family})"
+            told = f"the text after a video starts after it, at position {one.text} ({one.family})"
             yield Finding("ok", told)
         elif positions.is_put_right(one):
-            yield Finding("ok", positions.told(one))
+            yield Finding("ok", positions.position_line(one))
         else:
             installed = settings.value(settings.MODEL_POSITIONS) == "installed"
             option = settings.MODEL_POSITIONS.option
             mend = f"leave {option} out" if installed else "another version of transformers"
-            yield Finding("warning", positions.told(one), mend)
+            yield Finding("warning", positions.position_line(one), mend)
 
 
 def built(model: context.RunModel) -> type:
-    """The model's class, imported as lmms-eval imports it a moment later."""
+    """Return the model's class, imported in the way in which lmms-eval will import it.
+
+    Raises:
+        TasksError: the import fails; the message has the reason.
+    """
     from lmms_eval.models import MODEL_REGISTRY_V2
 
     who = f"{model.name} ({model.interface})"
@@ -228,26 +240,28 @@ def built(model: context.RunModel) -> type:
         path = MODEL_REGISTRY_V2.resolve(model.name, model.interface == "simple").class_path
         module, _, name = path.rpartition(".")
         found: type = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever a module of lmms-eval does when it is imported
+    except Exception as error:  # the import of lmms-eval's module may raise any error
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise TasksError(
-            f"{who} cannot be imported here ({why}); lmms-eval-tasks models {model.name} says what "
-            "it needs"
+            f"{who} cannot be imported ({why}); to see what it requires: "
+            f"lmms-eval-tasks models {model.name}"
         ) from error
     if inspect.isabstract(found):
         missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
-        raise TasksError(f"{who} cannot be built: its class lacks {missing}: take another model")
+        raise TasksError(f"{who} cannot be used: its class lacks {missing}; use another model")
     return found
 
 
-def _device_map(found: type, model: context.RunModel) -> dict[str, str]:
-    """Arguments for a class whose default `device_map` is "", which transformers 5 refuses.
+def _device_map(model_class: type, model: context.RunModel) -> dict[str, str]:
+    """Return an argument for a class whose default `device_map` is "", an error in transformers 5.
 
-    Empty for other classes, and in runs of several processes: there the classes name the device
+    {} for other classes. {} also in runs of several processes, in which the classes name the device
     of each process.
     """
-    # A class that passes its arguments on is asked together with its bases.
-    signatures = (inspect.signature(vars(one).get("__init__", object)) for one in found.__mro__)
+    # A class may pass its arguments on to its bases, so their signatures count, too.
+    signatures = (
+        inspect.signature(vars(one).get("__init__", object)) for one in model_class.__mro__
+    )
     own = [one.parameters["device_map"] for one in signatures if "device_map" in one.parameters]
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     if not alone or "device_map" in model.arguments or not own or own[0].default != "":
@@ -274,7 +288,9 @@ def _check_torchcodec(reader: str, who: str) -> None:
     qwens = reader == "qwen_vl_utils"  # takes torchcodec if it is installed
     forced = os.environ.get(_FORCED) if qwens else None
     if forced is not None and forced not in ("decord", "torchcodec", "torchvision"):
-        raise TasksError(f"{_FORCED}={forced}: qwen-vl-utils has decord, torchcodec, torchvision")
+        raise TasksError(
+            f"{_FORCED}={forced}: qwen-vl-utils knows decord, torchcodec and torchvision"
+        )
     there = importlib.util.find_spec("torchcodec") is not None
     taken = forced == "torchcodec" or (qwens and there and forced is None)
     if not (reader == "transformers" or taken):
@@ -286,6 +302,7 @@ def _check_torchcodec(reader: str, who: str) -> None:
         why = " ".join(str(error).split())[:120]
         mend = f"pip uninstall torchcodec, or set {_FORCED}=decord"
         raise TasksError(
-            f"{who} reads videos with torchcodec, which cannot be loaded here ({why}): install "
-            f"FFmpeg (apt install ffmpeg), or {mend if qwens else 'pip install torchcodec'}"
+            f"{who} reads videos with torchcodec, which cannot be loaded "
+            f"({why}): install FFmpeg (apt install ffmpeg), or "
+            f"{mend if qwens else 'pip install torchcodec'}"
         ) from error

@@ -1,7 +1,7 @@
-"""Models of ours that lmms-eval can run: fake models, recorded replies, language models, vLLM.
+"""Models of this package in lmms-eval: fake models, recorded replies, language models, vLLM.
 
 Importing this module is light. The modules named here import lmms-eval's classes, and with them
-torch. lmms-eval imports such a module only when a run asks for its model.
+torch. lmms-eval imports such a module only if a run asks for its model.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from lmms_eval.models.registry_v2 import ModelManifest
 
 _MODELS = "lmms_eval_tasks.models"
-# Arguments of lmms-eval's ModelManifest. `lm_pairs` reads statements, not messages: a simple class
-# only, so it needs no --force_simple.
+# Arguments of lmms-eval's ModelManifest. `lm_pairs` reads statements, not messages. It has only a
+# simple class, so that --force_simple is not needed.
 MANIFESTS: tuple[dict[str, str], ...] = (
     *(
         {
@@ -29,7 +29,7 @@ MANIFESTS: tuple[dict[str, str], ...] = (
 
 
 def manifests() -> list[ModelManifest]:
-    """lmms-eval's `ModelManifest` of each of our models."""
+    """Return lmms-eval's `ModelManifest` of each of our models."""
     from lmms_eval.models.registry_v2 import ModelManifest
 
     return [ModelManifest(**manifest) for manifest in MANIFESTS]

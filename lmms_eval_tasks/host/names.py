@@ -1,7 +1,8 @@
-"""The functions that task files name for every benchmark, and the tables of metrics.
+"""The functions that task files name, for all benchmarks, and the tables of metrics.
 
-`!function` is a plain getattr, so the names with a task or group in them are made when a selected
-task asks for them (PEP 562): `docs_TASK`, `metrics_TASK`, `data_BENCHMARK`, `joined_GROUP__NUMBER`.
+lmms-eval resolves `!function` by a plain getattr. So names with a task or group in them are made
+when a selected task uses them (PEP 562): `docs_TASK`, `metrics_TASK`, `data_BENCHMARK`,
+`joined_GROUP__NUMBER`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import needs
 from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.judges import run as judge_run
-from lmms_eval_tasks.judges.asking import Asker, usable
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from lmms_eval_tasks.judges.verdict import Asks, Judge, Verdict
+    from lmms_eval_tasks.judges.verdict import Judge, JudgeRequests, Verdict
 
 Kwargs = Mapping[str, str] | None
 
@@ -58,10 +59,10 @@ def _of(task: str) -> tuple[Benchmark, Task]:
 
 
 def _rows(benchmark: str) -> Path:
-    """A folder for lmms-eval's `load_from_disk`; its split `test` has one row (see `_docs`).
+    """Return a folder for lmms-eval's `load_from_disk`, whose split `test` has one row (`_docs`).
 
-    It needs no dataset builder, lock or hub. It is written under another name and then renamed,
-    which is safe with several processes.
+    The folder needs no dataset builder, no lock and no hub. It is written under another name and
+    then renamed, which is safe with several processes.
     """
     target = settings.cache_dir() / "datasets" / benchmark
     if target.is_dir():
@@ -81,16 +82,15 @@ def _rows(benchmark: str) -> Path:
 
 
 def _docs(task: str) -> Callable[[Dataset], Dataset]:
-    def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what lmms-eval loaded says nothing
+    def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - lmms-eval's row is empty
         from datasets import Dataset
         from datasets.table import InMemoryTable
 
-        needs.met()  # says it where nothing of ours came before
+        needs.met()  # reports missing parts, if this is our first code in the run
         sample.ready()
-        docs = list(context.by_rank(prepare.docs(_of(task)[0], task)))
+        docs = list(context.by_rank(prepare.usable_docs(_of(task)[0], task)))
         columns = {name: [doc.get(name) for doc in docs] for name in (docs[0] if docs else ())}
-        # Its fingerprint, by which nothing is looked up here, is a hash of all rows: four fifths
-        # of the time.
+        # The fingerprint is not used here, and hashing all rows would take four fifths of the time.
         return Dataset(InMemoryTable.from_pydict(columns), fingerprint=uuid.uuid4().hex)
 
     return process_docs
@@ -100,19 +100,19 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
-    """The request's text, for simple models."""
+    """Return the prompt's text, for simple models."""
     return messages.text_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
 
 
 def doc_to_visual(doc: Doc) -> list[object]:
-    """The request's pictures, files and sound in order, for simple models."""
-    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
+    """Return the prompt's pictures, files and sound in order, for simple models."""
+    delivery.note_request(delivery.request_name(doc["task"], str(doc["id"])))
     return messages.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
-    """One user turn with the request's parts in order, for chat models."""
-    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
+    """Return one user turn with the prompt's parts in order, for chat models."""
+    delivery.note_request(delivery.request_name(doc["task"], str(doc["id"])))
     return messages.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
@@ -120,44 +120,49 @@ def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[
 
 
 def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
-    """The scores of a reply; one that cannot be read or judged has a status, and nothing raises."""
+    """Return the scores of a reply by metric; an unreadable or unjudged reply has a status.
+
+    Nothing raises an error here.
+    """
     benchmark, task = _of(doc["task"])
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.log_entry(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
-    known = context.current().own(delivery.Deliveries)
-    if seen := known.seen.get(request):
+    known = context.current().instance_of(delivery.Deliveries)
+    if seen := known.delivered.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
     if request in known.at_limit:
         kept["at_limit"] = known.at_limit[request]
-    # A task that asks nothing needs no judge that can be used.
-    answer = Asker(_judge(judge_run.current(), benchmark)) if task.judgements else _nobody
-    return scoring.spread(task, benchmark.joint_metrics, scoring.scored(task, kept, reply, answer))
+    # A task without judgements needs no usable judge.
+    answer = VerdictSource(_judge(judge_run.current(), benchmark)) if task.judgements else _nobody
+    return scoring.to_host_rows(
+        task, benchmark.joint_metrics, scoring.scored(task, kept, reply, answer)
+    )
 
 
 @lru_cache(maxsize=len(registry.NAMES))
 def _judge(run: judge_run.JudgeSession, benchmark: Benchmark) -> Judge:  # noqa: ARG001
-    """The run's judge, looked up once: later changes of files and settings do not change it."""
+    """Return the run's judge, looked up once, so that later changes of settings have no effect."""
     return usable(lambda: prepare.judge_config(benchmark))
 
 
 def _handed(task: Task, doc: Doc) -> JsonObject:
-    """The log of the media that the model is given; {"media": None} if it cannot be made.
+    """Return the log of the media in the prompt; {"media": None} if they cannot be made.
 
-    The answer counts all the same.
+    The answer counts in any case.
     """
     try:
         told: JsonObject = {**task.media_log(doc)}
         if told.get("media") and context.current().plan.videos_as_pictures:
             told["media"] = {**told["media"], "as": "images"}
         return told
-    except (TasksError, OSError):  # a file is gone by now
+    except (TasksError, OSError):  # a file has disappeared
         return {"media": None}
     except Exception:
-        say(f"what {doc['id']} was given cannot be told")
+        notify(f"the prompt of {doc['id']} cannot be logged")
         traceback.print_exc()
         return {"media": None}
 
 
-def _nobody(asks: Asks) -> Sequence[Verdict]:
-    raise TypeError(f"a task without asks asks {[ask.name for ask in asks]}")
+def _nobody(requests: JudgeRequests) -> Sequence[Verdict]:
+    raise TypeError(f"a task without judgements asks for {[one.name for one in requests]}")

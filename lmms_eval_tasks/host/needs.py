@@ -1,7 +1,8 @@
-"""The parts of lmms-eval that the hook requires: names, arguments, texts; and the loss without one.
+"""The parts of lmms-eval that the hook requires, and the loss without each of them.
 
-A version number is not enough: a build from git has that of the release before it, and a newer
-release may still have all parts. So each part is looked for.
+A version number is not enough: a build from git has the number of the release before it, and a
+newer release may still have all parts. So each part is looked up by its name, its arguments or a
+text in its source.
 """
 
 from __future__ import annotations
@@ -18,27 +19,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models.model_capabilities import host_version
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.doctor.checks import Findings
 
-COMMAND = "lmms_eval.__main__"  # there only in a run by the command line
+COMMAND = "lmms_eval.__main__"  # imported only in a run by the command line
 
 
 class HostFeature(NamedTuple):
-    """A part of lmms-eval: its module, its name there, the arguments that it takes."""
+    """A part of lmms-eval that the hook requires: its module, its name, and its arguments."""
 
     module: str
-    name: str  # "": the file of a module that is not imported for it
+    name: str  # "": the file of the module, which is not imported for the check
     arguments: tuple[str, ...] = ()
-    positional: int | None = None  # beside `arguments`, where we call it with these alone
-    text: str = ""  # that its source holds: what it writes, or calls a field
-    # What is off without it, in words; "": without it our tasks are found, and no more.
+    # Number of positional arguments in our calls, if we pass no others.
+    positional: int | None = None
+    text: str = ""  # a text in its source, such as a message or a field
+    # The feature that is lost without this part; "": without it, our tasks are found and no more.
     lost: str = ""
 
 
-_NOT_SAVED = "results that cannot be saved are not noticed"
+_NOT_SAVED = "results that cannot be saved are not reported"
 _SCREEN = "the first screen does not name the results file"
 PLACES = (
     HostFeature(
@@ -47,7 +49,7 @@ PLACES = (
         ("tasks", "task_manager", "model", "model_args", "force_simple", "limit", "offset"),
     ),
     HostFeature("lmms_eval.evaluator", "evaluate", ("lm",)),
-    # Its task, and where a request says which doc it is of.
+    # A request's task, and the place of its doc's id.
     HostFeature("lmms_eval.api.instance", "Instance", text="task_name"),
     HostFeature("lmms_eval.api.instance", "Instance.args"),
     HostFeature("lmms_eval.tasks", "TaskManager", ("model_name",), 0),
@@ -68,15 +70,19 @@ PLACES = (
     ),
     *(
         HostFeature(
-            "lmms_eval.tasks", f"TaskManager.{name}", lost="only a new TaskManager finds ours"
+            "lmms_eval.tasks",
+            f"TaskManager.{name}",
+            lost="only a new TaskManager finds the tasks of lmms-eval-tasks",
         )
         for name in ("initialize_tasks", "all_tasks", "all_groups", "all_subtasks")
     ),
-    HostFeature(COMMAND, "cli_evaluate", lost="a run that cannot be made ends the list"),
+    HostFeature(COMMAND, "cli_evaluate", lost="the first failed run of a list ends the others"),
     HostFeature(
-        COMMAND, "cli_evaluate_single", (), 1, lost="a run that cannot be made ends the list"
+        COMMAND, "cli_evaluate_single", (), 1, lost="the first failed run of a list ends the others"
     ),
-    HostFeature(COMMAND, "utils.get_datetime_str", lost="two runs of one second share their files"),
+    HostFeature(
+        COMMAND, "utils.get_datetime_str", lost="two runs in the same second write the same files"
+    ),
     HostFeature(
         "lmms_eval.loggers",
         "EvaluationTracker.save_results_aggregated",
@@ -96,12 +102,12 @@ PLACES = (
         lost=_SCREEN,
     ),
     HostFeature("lmms_eval.evaluator", "simple_evaluate", text='"date"', lost=_SCREEN),
-    # What its classes for endpoints reply where a request fails (utils/replies/refusals.py).
+    # The reply of lmms-eval's classes for endpoints if a request fails (utils/replies/refusals.py).
     HostFeature(
         "lmms_eval.models.chat.openai",
         "",
         text="[LMMS_EVAL_REQUEST_FAILED",
-        lost="a request that an endpoint fails counts as an answer",
+        lost="a failed request to an endpoint counts as an answer",
     ),
 )
 
@@ -110,27 +116,27 @@ FILELOCK = "filelock>=3.15.4,<4.3"  # as in pyproject.toml
 
 @cache
 def met() -> bool:
-    """Return True if lmms-eval has all that our runs require; say once what it lacks."""
+    """Return True if lmms-eval has all parts that our runs require; report missing parts once."""
     if told := unmet():
-        say(told)
+        notify(told)
     return not _missing(fatal=True)
 
 
 def examined() -> Findings:
-    """The check of lmms-eval's parts for the command `doctor`."""
+    """Yield the finding about lmms-eval's parts, for the command `doctor`."""
     from lmms_eval_tasks.doctor.checks import Finding
 
     told = unmet()
-    fine = f"lmms-eval {host_version()} has all that the hook needs"
+    fine = f"lmms-eval {host_version()} has everything that lmms-eval-tasks hooks into"
     yield Finding("warning", told) if told else Finding("ok", fine)
 
 
 def unmet() -> str:
-    """The parts that lmms-eval lacks and the consequence, in words; "" if it has all."""
+    """Return the parts that lmms-eval lacks and the consequence, in words; "" if it has all."""
     if lacking := _missing(fatal=True):
         meant = (
-            "nothing is checked before the model loads, failed requests count as answers, and the "
-            "results have none of our tables"
+            "nothing is checked before the model loads, failed requests count "
+            "as answers, and the results have no tables of lmms-eval-tasks"
         )
         return f"lmms-eval {host_version()}: {'; '.join(lacking)}: {meant}"
     lacking = _missing(fatal=False)
@@ -138,10 +144,10 @@ def unmet() -> str:
 
 
 def _missing(fatal: bool) -> list[str]:
-    """The parts that lmms-eval lacks, in words.
+    """Return the parts that lmms-eval lacks, in words.
 
     Args:
-        fatal: look for the parts that our runs cannot do without; else for the others.
+        fatal: True for the parts that our runs cannot do without, False for the others.
     """
     wanted = [one for one in PLACES if fatal is not bool(one.lost)]
     looked = [one for one in wanted if one.module != COMMAND or COMMAND in sys.modules]
@@ -152,7 +158,7 @@ def _missing(fatal: bool) -> list[str]:
 
 
 def check_filelock() -> None:
-    """Refuse a filelock whose locks lmms-eval can't share: it would only fail at the model's build.
+    """Stop if lmms-eval cannot share this filelock's locks; the model's build would fail.
 
     Raises:
         TasksError: lmms-eval imports a private module that this filelock does not have.
@@ -161,20 +167,23 @@ def check_filelock() -> None:
 
     share, private = getattr(evaluator, "_enable_reentrant_filelocks", None), "filelock._api"
     if share is None or private not in share.__code__.co_names:
-        return  # upstream/fixes/filelock_private_module, or an lmms-eval with another way
+        return  # this lmms-eval has upstream/fixes/filelock_private_module, or another way
     try:
         importlib.import_module(private)
     except ImportError as error:
-        found = f"filelock {version('filelock')} is not for lmms-eval {host_version()} ({error})"
+        found = (
+            f"filelock {version('filelock')} does not work with lmms-eval "
+            f"{host_version()} ({error})"
+        )
         raise TasksError(f"{found}: pip install '{FILELOCK}'") from None
 
 
 def _lacking(place: HostFeature) -> str:
-    """The name, text or arguments of a part that lmms-eval lacks, in words; "" if it has all."""
+    """Return the name, text or arguments of a part that lmms-eval lacks; "" if it has all."""
     try:
         found, source = _found(place)
     except (ImportError, AttributeError):
-        return f"there is no {place.name or place.module}"
+        return f"{place.name or place.module} is missing"
     if source is not None and place.text not in source:
         return f"{place.name or place.module} has no {place.text.strip()}"
     if not (place.arguments or place.positional):
@@ -184,12 +193,12 @@ def _lacking(place: HostFeature) -> str:
         return f"{place.name} has no {', '.join(lacking)}"
     more = [one for one in list(takes.values())[place.positional or 0 :] if _is_asked_for(one)]
     asked = [one.name for one in more if one.name not in place.arguments]
-    alone = place.positional is not None  # else it is called with more
-    return f"{place.name} asks for {', '.join(asked)}" if asked and alone else ""
+    alone = place.positional is not None  # otherwise our calls have further arguments
+    return f"{place.name} requires {', '.join(asked)}" if asked and alone else ""
 
 
 def _found(place: HostFeature) -> tuple[Any, str | None]:
-    """The object of a part, and its source if that is known and a text is looked for in it."""
+    """Return the object of a part, and its source code if a text is looked up in it."""
     if not place.name:
         spec = importlib.util.find_spec(place.module)
         if spec is None or spec.origin is None:

@@ -1,18 +1,18 @@
-"""The hook in lmms-eval: the functions that it wraps, and when.
+"""The hook in lmms-eval: the functions that it wraps, and when it does so.
 
 lmms-eval loads the entry point group `lmms_eval.models` before it imports its task manager
-(docs/design.md, "What lmms-eval does"). `register` uses that moment to arrange three things, each
+(docs/design.md, "What lmms-eval does"). At that moment, `register` arranges three things, each for
 when its module is ready:
 
-- `TaskManager` also reads our folder, where lmms-eval does not do so by itself (discovery.py);
-- `simple_evaluate` asks whether tasks of ours are among those to run: all that we do in such a run
-  is in evaluation.py;
-- `cli_evaluate` ends a run of ours that cannot be made with one line, goes on with the next one of
+- `TaskManager` also reads our folder, if lmms-eval does not do so by itself (discovery.py);
+- `simple_evaluate` checks whether our tasks are among those to run; everything that we do in such
+  a run is in evaluation.py;
+- `cli_evaluate` ends a run of ours that cannot be made with one line, goes on with the next run of
   a `--config` list, and exits with 2 when all are done.
 
-Runs of other tasks must never suffer: this module imports the standard library alone, the rest of
-the package is imported when it is needed, and trouble becomes one line on stderr. If lmms-eval
-lacks something, the tasks are found, and no more (needs.py).
+Runs of other tasks must never suffer. So this module imports the standard library alone, other
+modules of the package are imported when they are needed, and an error becomes one line on stderr.
+If lmms-eval lacks a part, the tasks are found, and no more (needs.py).
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.models.host_types import Arguments, Function
 
 _MARK = "_lmms_eval_tasks"
-WRONG = 2  # exit code of a command some of whose runs could not be made
 
 Act = Callable[[ModuleType], None]
 Failed = Callable[[str, Exception], None]
 
 
 def register() -> list[object]:
-    """Entry point of lmms-eval's model registry: arranges the hook, returns our models.
+    """Arrange the hook, and return our models; the entry point of lmms-eval's model registry.
 
     Returns:
         `ModelManifest`s of our models; an empty list if they cannot be built.
@@ -51,8 +50,9 @@ def register() -> list[object]:
         from lmms_eval_tasks.host import models
 
         return list(models.manifests())
-    except Exception as error:  # all plugins are loaded in one try: never spoil the others
-        _say(f"our models are not available ({error!r})")
+    # Lmms-eval loads all plugins in one try: an error here would lose the others.
+    except Exception as error:
+        _say(f"the models of lmms-eval-tasks are not available ({error!r})")
         return []
 
 
@@ -67,32 +67,32 @@ def install() -> None:
 
 
 def missed(name: str, error: Exception) -> None:
-    """Say that a hook is not in place, and what to do."""
+    """Report that a hook is not in place, and what to do."""
     pass_it = '--include_path "$(lmms-eval-tasks path)"'
     _say(f"could not hook {name} ({error!r}); pass {pass_it}")
 
 
 def _say(line: str) -> None:
-    """`notify.say`, if it can be imported."""
+    """Call `notify.notify`, if it can be imported."""
     with contextlib.suppress(Exception):
-        from lmms_eval_tasks.notify import say
+        from lmms_eval_tasks.notify import notify
 
-        say(line)
+        notify(line)
 
 
-# --- when lmms-eval imports a module, which is heavy, and not ours ------------------------------
+# --- actions after the import of lmms-eval's modules ----------------------------------------------
 
 
 def when_imported(name: str, act: Act, failed: Failed, defines: str = "") -> None:
-    """Call `act(module)` once a module is there: now, or right after its import.
+    """Call `act(module)` once a module is imported: now, or right after its import.
 
     Args:
-        name: the module.
-        act: the function to call. Its exception is raised if the module is there already; after an
-            import, which it must not break, `failed(name, exception)` is called instead.
-        failed: see `act`.
-        defines: the name that `act` needs of the module. A module that is just being imported
-            lacks it, and no import follows: then `act` is called when other code asks the module
+        name: name of the module.
+        act: the function to call. Its exception is raised if the module is already imported. After
+            an import, which must not break, `failed(name, exception)` is called instead.
+        failed: the function to call for an exception of `act`.
+        defines: the name in the module that `act` needs. A module that is just being imported lacks
+            it, and no further import follows. Then `act` is called when other code asks the module
             for the name.
     """
     module = sys.modules.get(name)
@@ -115,7 +115,7 @@ def _attempt(act: Act, failed: Failed, module: ModuleType) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """A finder that acts once, when the first import of `name` has been executed."""
+    """A finder that calls `act` once, after the first import of `name`."""
 
     def __init__(self, name: str, act: Act, failed: Failed) -> None:
         self.name, self.act, self._failed = name, act, failed
@@ -138,9 +138,11 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _unfinished(defines: str, act: Act, failed: Failed) -> type[ModuleType]:
-    """The class of a module that is being imported: acts once, when other code asks it for a name.
+    """Return a class for a module that is being imported.
 
-    Both `module.name` and `from module import name` ask for a name.
+    It calls `act` when its name is requested.
+
+    Both `module.name` and `from module import name` request a name.
     """
 
     class Unfinished(ModuleType):
@@ -154,7 +156,7 @@ def _unfinished(defines: str, act: Act, failed: Failed) -> type[ModuleType]:
     return Unfinished
 
 
-# --- what is hooked -----------------------------------------------------------------------------
+# --- hooks ----------------------------------------------------------------------------------------
 
 
 def _extend_task_manager(module: ModuleType) -> None:
@@ -164,7 +166,7 @@ def _extend_task_manager(module: ModuleType) -> None:
 
 
 def _guard_evaluator(module: ModuleType) -> None:
-    if hasattr(module, "simple_evaluate"):  # else told by needs.py
+    if hasattr(module, "simple_evaluate"):  # otherwise needs.py reports it
         module.simple_evaluate = guarded(module.simple_evaluate)  # type: ignore[attr-defined]
 
 
@@ -173,7 +175,7 @@ def _guard_command(module: ModuleType) -> None:
 
 
 def guarded(evaluate: Function) -> Function:
-    """lmms-eval's `simple_evaluate`, wrapped: runs with tasks of ours go through evaluation.py.
+    """Return lmms-eval's `simple_evaluate`, wrapped: runs with our tasks go through evaluation.py.
 
     Runs of other tasks call lmms-eval's function with unchanged arguments.
     """
@@ -186,8 +188,9 @@ def guarded(evaluate: Function) -> Function:
         try:
             bound = signature.bind(*args, **kwargs)
             tasks = _ours(bound.arguments)
-        except Exception as error:  # they cannot be told from others: nothing is done to the run
-            _say(f"whether tasks of ours are asked for is not known ({error!r})")
+        # Our tasks cannot be found among others, so the run is not changed.
+        except Exception as error:
+            _say(f"cannot tell whether the run has tasks of lmms-eval-tasks ({error!r})")
             tasks = []
         if not tasks:
             return evaluate(*args, **kwargs)
@@ -197,40 +200,39 @@ def guarded(evaluate: Function) -> Function:
     return simple_evaluate
 
 
-def _ours(given: Arguments) -> list[str]:
-    """Our tasks among those of a run; a task manager is made if names alone do not decide."""
+def _ours(arguments: Arguments) -> list[str]:
+    """Return our tasks among those of a run; if names do not decide, a task manager is made."""
     from lmms_eval_tasks.host import discovery
 
-    names = given.get("tasks") or []
+    names = arguments.get("tasks") or []
     names = [names] if isinstance(names, str) else names
     if not discovery.our_tasks(names):
         return []
-    if given.get("task_manager") is None:
+    if arguments.get("task_manager") is None:
         from lmms_eval.tasks import TaskManager
 
-        given["task_manager"] = TaskManager(model_name=given.get("model"))
-    discovery.complete(given["task_manager"], names)
-    return discovery.our_tasks(names, given["task_manager"])
+        arguments["task_manager"] = TaskManager(model_name=arguments.get("model"))
+    discovery.complete(arguments["task_manager"], names)
+    return discovery.our_tasks(names, arguments["task_manager"])
 
 
 def _evaluation() -> ModuleType:
-    """The module that makes runs of our tasks.
+    """Import and return the module that makes runs of our tasks.
 
     Raises:
-        TasksError: it cannot be imported here; names what is missing.
+        TasksError: the import fails; the message names what is missing.
     """
     try:
         from lmms_eval_tasks.host import evaluation
     except ImportError as error:
-        from lmms_eval_tasks.errors import TasksError
+        from lmms_eval_tasks.errors import not_importable
 
-        mend = "pip install --upgrade lmms-eval-tasks"
-        raise TasksError(f"tasks of lmms-eval-tasks cannot run here: {error}; {mend}") from error
+        raise not_importable(error) from error
     return evaluation
 
 
 def commanded(module: ModuleType) -> Function:
-    """lmms-eval's `cli_evaluate`, wrapped: it goes on after a run of ours that cannot be made.
+    """Return lmms-eval's `cli_evaluate`, wrapped: it goes on after a run that cannot be made.
 
     lmms-eval's function prints a traceback and exits with 0.
     """
@@ -238,11 +240,10 @@ def commanded(module: ModuleType) -> Function:
     if getattr(evaluate_all, _MARK, False):
         return evaluate_all
 
-    @functools.wraps(evaluate_all)
-    def cli_evaluate(*args: object, **kwargs: object) -> object:
+    def each(*args: object, **kwargs: object) -> object:
         wrong: list[str] = []
         evaluate = getattr(module, "cli_evaluate_single", None)
-        if evaluate is None:  # told by needs.py
+        if evaluate is None:  # needs.py reports it
             return evaluate_all(*args, **kwargs)
         module.cli_evaluate_single = _told(evaluate, wrong)  # type: ignore[attr-defined]
         try:
@@ -250,15 +251,33 @@ def commanded(module: ModuleType) -> Function:
         finally:
             module.cli_evaluate_single = evaluate  # type: ignore[attr-defined]
         if wrong:
-            raise SystemExit(WRONG)
+            raise SystemExit(_wrong())
         return made
+
+    @functools.wraps(evaluate_all)
+    def cli_evaluate(*args: object, **kwargs: object) -> object:
+        script = None if args or kwargs else _script(sys.argv[1:])
+        return script.take_over(module, each) if script else each(*args, **kwargs)
 
     setattr(cli_evaluate, _MARK, True)
     return cli_evaluate
 
 
+def _script(arguments: list[str]) -> ModuleType | None:
+    """script.py, if a command may be of ours: it names a task of ours, or a file that may do so."""
+    with contextlib.suppress(Exception):  # of another task; or ours cannot run, which is said then
+        from lmms_eval_tasks.host import discovery
+
+        tasks = [one for given in arguments for one in given.removeprefix("--tasks=").split(",")]
+        if "--config" in arguments or discovery.our_tasks(tasks):
+            from lmms_eval_tasks.host import script
+
+            return script
+    return None
+
+
 def _told(evaluate: Function, wrong: list[str]) -> Function:
-    """`cli_evaluate_single`, wrapped: it prints a TasksError as one line and adds it to `wrong`."""
+    """Return `cli_evaluate_single`, wrapped: it prints a TasksError and adds it to `wrong`."""
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(*args: object, **kwargs: object) -> object:
@@ -269,11 +288,17 @@ def _told(evaluate: Function, wrong: list[str]) -> Function:
                 raise
             _say(str(error))
             if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not getattr(error, "of_all", False):
-                raise SystemExit(WRONG) from None  # the other processes are in the midst of it
+                raise SystemExit(_wrong()) from None  # the other processes are still in this run
             wrong.append(str(error))
-            return None, None  # as on a rank that has no results
+            return None, None  # the result of a rank without results
 
     return cli_evaluate_single
+
+
+def _wrong() -> int:
+    from lmms_eval_tasks.errors import WRONG
+
+    return WRONG
 
 
 def _is_ours(error: Exception) -> bool:

@@ -1,8 +1,8 @@
-"""Positions of the text behind a video in models of transformers: computed, compared, put right.
+"""Positions of the text behind a video in models of transformers: checked and corrected.
 
-Since transformers 5.3 `get_rope_index` of the families in FAMILIES starts that text at the larger
-of a frame's height and width, which lies inside the video's own times if it has more of them. The
-models were trained with text that starts at the largest position of the video plus one.
+Since transformers 5.3, `get_rope_index` of the families in FAMILIES starts this text at the larger
+of a frame's height and width. That lies inside the video's own times if the video has more of them.
+The models were trained with text that starts at the largest position of the video plus one.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.models.host_types import ModelInstance
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PretrainedConfig
 
-# Families (packages of transformers.models) whose own rule is known to be that one. It was read in
+# Families (packages of transformers.models) that are known to follow this rule. It was read in
 # their functions in transformers before 5.3, in vLLM's, and in the processor of ERNIE's authors.
 FAMILIES = frozenset({"qwen2_vl", "qwen2_5_vl", "ernie4_5_vl_moe", "paddleocr_vl"})
-# The probe: a video of 32 frames, two in each of 16 groups, as 30 s give them; 4 x 4 tokens each.
+# The probe is a video of 32 frames, two in each of 16 groups, as a video of 30 s has, with 4 x 4
+# tokens for each group.
 _GROUPS, _SIDE, _SECONDS = 16, 4, 2.0
 _VIDEO = 2  # in `mm_token_type_ids`; 0 is text, 1 an image
-_TEXT_TOKEN, _START_TOKEN, _VIDEO_TOKEN = -1, -2, -3  # where the config names none
+_TEXT_TOKEN, _START_TOKEN, _VIDEO_TOKEN = -1, -2, -3  # used if the config names no tokens
 
 
 _Positions: TypeAlias = Callable[..., "tuple[Tensor, Tensor]"]
@@ -45,26 +46,26 @@ class Positioned(Protocol):
 
 
 class Start(NamedTuple):
-    """The position at which a model puts the text behind the probe."""
+    """The position of the text behind the probe in a model."""
 
-    family: str  # the package of transformers.models that computes it, or another module
-    largest: int  # position of the video
-    text: int  # position of the first token behind it
-    times: int = _GROUPS  # how many different times its 16 groups of frames have
+    family: str  # the package of transformers.models that computes the position, or another module
+    largest: int  # largest position of the video
+    text: int  # position of the first token behind the video
+    times: int = _GROUPS  # number of different times of the 16 groups of frames
 
     @property
     def has_times(self) -> bool:
-        """Return False if several groups of frames have one time (transformers 5.3)."""
+        """False if several groups of frames have one time (transformers 5.3)."""
         return self.times >= _GROUPS
 
     @property
     def is_off(self) -> bool:
-        """Return True if the text starts inside the video, or the video has no times."""
+        """True if the text starts inside the video, or the video has no times."""
         return self.text <= self.largest or not self.has_times
 
     @property
     def line(self) -> str:
-        """The positions or times that the model computes, in words."""
+        """The positions or times that the model computes, as a line."""
         how = f"transformers {importlib.metadata.version('transformers')} ({self.family})"
         if not self.has_times:
             return f"{how} gives {_GROUPS} groups of frames {self.times} different times"
@@ -75,11 +76,11 @@ class Start(NamedTuple):
 
 
 def start(model: Positioned) -> Start | None:
-    """Compute the position at which a model puts the text behind a video of 32 frames.
+    """Return the position at which a model puts the text behind a video of 32 frames.
 
     Args:
-        model: a module with `get_rope_index` and its checkpoint's config; its weights, which may
-            be on the device "meta", are not used.
+        model: a module with `get_rope_index` and its checkpoint's config. Its weights are not used
+            and may be on the device "meta".
 
     Returns:
         None if its function takes no videos as grids, or expects another layout of tokens.
@@ -88,7 +89,8 @@ def start(model: Positioned) -> Start | None:
     vision = getattr(getattr(model, "config", None), "vision_config", None)
     if "video_grid_thw" not in takes or vision is None:
         return None
-    for layout in (_frame_by_frame, _whole):  # the former fits no model of the latter
+    # A model of the second layout raises an error for the first.
+    for layout in (_frame_by_frame, _whole):
         try:
             positions, is_video = _probed(model, takes, vision, layout)
         except Exception:  # noqa: S112 - each raises errors of its own at another's layout
@@ -100,12 +102,12 @@ def start(model: Positioned) -> Start | None:
 
 
 def _whole(video: int) -> list[int]:
-    """The kinds of the probe's tokens: text, the whole video, text."""
+    """Return the kinds of the probe's tokens: text, the whole video, text."""
     return [0] * 4 + [_VIDEO] * video * _GROUPS + [0] * 4
 
 
 def _frame_by_frame(video: int) -> list[int]:
-    """The kinds of the probe's tokens if texts, such as times, stand between a video's frames."""
+    """Return the kinds of the probe's tokens if texts, such as times, stand between frames."""
     return [*([0] * 4 + [_VIDEO] * video) * _GROUPS, *[0] * 4]
 
 
@@ -115,7 +117,7 @@ def _probed(
     vision: PretrainedConfig,
     layout: Callable[[int], list[int]],
 ) -> tuple[Tensor, Tensor]:
-    """Positions of the probe's tokens (axes x tokens), and a mask of the tokens of the video."""
+    """Return the positions of the probe's tokens (axes x tokens), and a mask of the video's."""
     import torch
 
     merge = vision.spatial_merge_size
@@ -140,7 +142,7 @@ def _probed(
 
 
 def _family(model: Positioned) -> str:
-    """The package of transformers.models whose function a model computes positions with."""
+    """Return the package of transformers.models whose function computes a model's positions."""
     module = str(getattr(model.get_rope_index, "__module__", ""))
     before, _, name = module.partition("transformers.models.")
     return module if before or not name else name.partition(".")[0]
@@ -151,10 +153,10 @@ def _family(model: Positioned) -> str:
 
 @contextmanager
 def right(lm: ModelInstance) -> Iterator[list[Condition]]:
-    """Context manager in which a model puts the text behind a video at its largest position + 1.
+    """Correct the position of the text behind a video while the context lasts.
 
-    `--model-positions installed` leaves the model as it is; so is a family whose rule is not known.
-    Yields the conditions of the numbers; none if the model's positions are right.
+    `--model-positions installed` leaves the model as it is. A family whose rule is not known also
+    stays. Yields the conditions of the numbers, which are empty if the model's positions are right.
     """
     found = []
     with ExitStack() as stack:
@@ -162,32 +164,32 @@ def right(lm: ModelInstance) -> Iterator[list[Condition]]:
             if (one := start(model)) is None or not one.is_off:
                 continue
             found.append(_condition(one))
-            say(found[-1].text)
+            notify(found[-1].text)
             if is_put_right(one):
                 model.get_rope_index = behind_videos(model.get_rope_index)
                 stack.callback(delattr, model, "get_rope_index")
         yield found
 
 
-def is_put_right(found: Start) -> bool:
-    """Return True if runs with our tasks replace the installed rule by the right one."""
-    known = found.family in FAMILIES and found.has_times
+def is_put_right(start: Start) -> bool:
+    """Return True if runs with our tasks replace the installed rule with the right one."""
+    known = start.family in FAMILIES and start.has_times
     return known and settings.value(settings.MODEL_POSITIONS) == "right"
 
 
-def told(found: Start) -> str:
-    """The line on wrong positions: the installed ones, and whether a run corrects them."""
-    if is_put_right(found):
-        return f"{found.line}: put right, at {found.largest + 1}"
-    return f"{found.line}: as installed"
+def position_line(start: Start) -> str:
+    """Return the line on wrong positions: the installed ones, and whether a run corrects them."""
+    if is_put_right(start):
+        return f"{start.line}: put right, at {start.largest + 1}"
+    return f"{start.line}: as installed"
 
 
-def _condition(found: Start) -> Condition:
-    return Condition(Kind.MENDED if is_put_right(found) else Kind.POSITIONS, told(found))
+def _condition(start: Start) -> Condition:
+    return Condition(Kind.MENDED if is_put_right(start) else Kind.POSITIONS, position_line(start))
 
 
 def models_of(lm: ModelInstance) -> Sequence[Positioned]:
-    """The modules of a model of lmms-eval that compute positions, each once."""
+    """Return the modules of lmms-eval's model that compute positions, each once."""
     from torch.nn import Module
 
     held = [one for one in getattr(lm, "__dict__", {}).values() if isinstance(one, Module)]
@@ -196,7 +198,7 @@ def models_of(lm: ModelInstance) -> Sequence[Positioned]:
 
 
 def behind_videos(positions_of: _Positions) -> _Positions:
-    """`get_rope_index` by the right rule: tokens behind a video start at its largest position + 1.
+    """Return `get_rope_index` by the right rule: text starts at a video's largest position + 1.
 
     If the installed function follows the rule, the result is the same, bit for bit.
     """
@@ -214,16 +216,17 @@ def behind_videos(positions_of: _Positions) -> _Positions:
 def moved(
     positions: Tensor, deltas: Tensor, kinds: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Positions whose runs of one kind of token each start behind all positions of the run before.
+    """Return positions in which each run of one kind of token starts behind the run before it.
 
     Args:
         positions: axes x rows x tokens.
-        deltas: rows x 1: what generation adds to the number of a token for its position.
-        kinds: rows x tokens: 0 of text, 1 of an image, 2 of a video.
-        mask: rows x tokens: 0 of padding; None if there is none.
+        deltas: rows x 1: the difference between a generated token's position and its number.
+        kinds: rows x tokens: 0 for text, 1 for an image, 2 for a video.
+        mask: rows x tokens: 0 for padding; None if there is none.
 
     Returns:
-        Both of the same shapes; runs that start behind the one before are moved with it only.
+        Positions and deltas of the same shapes. A run that already starts behind the run before it
+        moves only with that run.
     """
     import torch
 
@@ -248,9 +251,9 @@ def moved(
 
 
 def starts_of(checkpoint: Path) -> list[Start]:
-    """The positions where a checkpoint's model puts the text behind a video, by its config alone.
+    """Return the positions where a checkpoint's model puts the text behind a video, by its config.
 
-    Empty if its class is not one of transformers, or computes no such positions.
+    Empty if transformers lacks the model's class, or the class computes no such positions.
     """
     import torch
     import transformers

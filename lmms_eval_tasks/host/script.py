@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import os
 import sys
@@ -24,43 +23,74 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import discovery, plugin
+from lmms_eval_tasks.errors import WRONG, TasksError, not_importable
+from lmms_eval_tasks.host import arguments as command_arguments
+from lmms_eval_tasks.host import discovery
 from lmms_eval_tasks.models.host_types import CommandArguments, Function, Results
-from lmms_eval_tasks.notify import UNSEEN, say, table_console
+from lmms_eval_tasks.notify import UNSEEN, notify, table_console
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
 if TYPE_CHECKING:
     from loguru import Record
 
-_OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
+_WATCHED = "_lmms_eval_tasks_watched"
 
 
-def main() -> None:
-    """Entry point of the console script `lmms_eval`."""
-    arguments = sys.argv[1:]
-    if not arguments or arguments[0] not in _OTHER_SUBCOMMANDS:
-        with interrupts.ending(exits=True):
-            rest = _take_own_options(arguments)
-            _check_list(rest)
-            _run(rest)
-    else:
-        _run(arguments)
-
-
-def _run(arguments: list[str]) -> None:
-    """Run lmms-eval with these arguments, and exit with the code that it should have."""
-    plugin.install()
-    sys.argv = [sys.argv[0], *arguments]
-    # lmms-eval itself does not report it.
-    outcome = SimpleNamespace(failed=False, runs=[], printed=[])
-    watch = functools.partial(_watch, outcome)
-    plugin.when_imported("lmms_eval.__main__", watch, _unwatched)
+def checked_arguments(arguments: list[str]) -> list[str]:
+    """lmms-eval's arguments out of those of the command; exits with one line if one is wrong."""
     try:
-        from lmms_eval.cli.dispatch import main as host
-    except ImportError as error:
-        sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
+        rest = command_arguments.take_own_options(arguments)
+        command_arguments.check_configurations(rest)
+        if rest and rest[0].startswith("-"):
+            command_arguments.check(rest)
+    except (TasksError, ImportError) as error:
+        notify(str(not_importable(error) if isinstance(error, ImportError) else error))
+        sys.exit(WRONG)
+    return rest
+
+
+def take_over(module: ModuleType, evaluate_all: Function) -> object:
+    """Run lmms-eval's own command as ours does: `python -m lmms_eval`, torchrun, accelerate.
+
+    Args:
+        module: `lmms_eval.__main__`.
+        evaluate_all: its `cli_evaluate`, which reads `sys.argv`.
+
+    Returns:
+        The result of `evaluate_all`; None for a command that names a task or an option of ours.
+
+    Raises:
+        SystemExit: a run of ours failed or is invalid, with the code of our command.
+    """
+    arguments = sys.argv[1:]
+    if _WATCHED in vars(module) or not command_arguments.names_ours(arguments):
+        return evaluate_all()
+    before = {name: vars(module).get(name) for name in ("cli_evaluate_single", "print", _WATCHED)}
+    outcome = new_outcome()
+    with interrupts.ending(exits=True):
+        sys.argv[1:] = checked_arguments(arguments)
+        watch(outcome, module)
+        try:
+            code = end(evaluate_all, outcome)
+        finally:  # a program may call it again
+            for name, own in before.items():
+                if own is None:
+                    vars(module).pop(name, None)
+                else:
+                    setattr(module, name, own)
+    if code:
+        sys.exit(code)
+    return None
+
+
+def new_outcome() -> SimpleNamespace:
+    """What lmms-eval itself does not report of its runs: filled by `watch`."""
+    return SimpleNamespace(failed=False, runs=[], printed=[])
+
+
+def end(host: Function, outcome: SimpleNamespace) -> str | int:
+    """Call lmms-eval's command and show its runs; return the exit code that it should have."""
     code: str | int | None = None
     try:
         host()
@@ -74,62 +104,10 @@ def _run(arguments: list[str]) -> None:
         from lmms_eval_tasks.report.invalid import INVALID
 
         code = code or INVALID
-    sys.exit(code)
+    return code
 
 
-def _check_list(arguments: Sequence[str]) -> None:
-    """Exit if the runs of a `--config` list set our variables in `env` in different ways.
-
-    lmms-eval puts the `env` of all of them into the environment before the first one begins, so
-    that each would be made with the last one's.
-    """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--config")
-    if not (file := parser.parse_known_args(arguments)[0].config):
-        return
-    import yaml
-
-    try:
-        read = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        return  # which lmms-eval says
-    if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
-        return
-    envs = [one.get("env") if isinstance(one.get("env"), dict) else {} for one in read]
-    for name in {name for env in envs for name in env if str(name).startswith(settings.PREFIX)}:
-        if len({str(env.get(name)) for env in envs}) > 1:
-            sys.exit(
-                f"lmms-eval-tasks: {file}: its runs set {name} in `env` in different ways, and "
-                "lmms-eval gives all of them the last one: write a file for each"
-            )
-
-
-def _take_own_options(arguments: list[str]) -> list[str]:
-    """Take our options out of the command line; return lmms-eval's arguments."""
-    parser = argparse.ArgumentParser(
-        add_help=False, allow_abbrev=False, usage=argparse.SUPPRESS, prog="lmms_eval"
-    )
-    own = parser.add_argument_group("options of lmms-eval-tasks, for its own tasks")
-    for one in settings.TABLE.values():
-        if one.is_option:
-            form = (
-                {"metavar": one.metavar} if one.metavar else {"action": "store_const", "const": "1"}
-            )
-            text = f"{one.help} [{one}]".replace("%", "%%")
-            own.add_argument(one.option, dest=one, help=text, **form)  # type: ignore[arg-type]
-    found, rest = parser.parse_known_args(arguments)
-    settings.say(vars(found))
-    if "--help" in rest or "-h" in rest:
-        parser.print_help()
-        print()
-    return rest
-
-
-def _unwatched(name: str, error: Exception) -> None:
-    say(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")
-
-
-def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
+def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     """Wrap lmms-eval's `cli_evaluate_single`, whose exceptions lmms-eval swallows."""
     evaluate = module.cli_evaluate_single
     plain: Function = print
@@ -143,13 +121,15 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         try:
             saves = told["output_path"] and told["log_samples"]
             if settings.value(settings.REPORT) and not saves:
-                raise TasksError("--report needs saved samples: --log_samples --output_path out")
+                raise TasksError(
+                    "--report requires saved samples: add --log_samples --output_path out"
+                )
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
             if told["tasks"] is None:
-                raise TasksError("no --tasks: lmms_eval tasks list shows all that there are")
+                raise TasksError(command_arguments.NO_TASKS)
             _settle_tasks(args, told["tasks"])
-            unsaved = context.outside().own(kept_replies.Unsaved)
+            unsaved = context.outside().instance_of(kept_replies.Unsaved)
             unsaved.clear()
             own_second = _own_second(module, told["output_path"])
             saving: list[str] = []
@@ -158,10 +138,11 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 found = evaluate(args)
             if lost := _not_saved(saving):
                 outcome.failed = True
-                say(
-                    f"--output_path {told['output_path']}: the results were not saved ({lost}); "
-                    "replies and verdicts are kept: free room there, or name another folder, and "
-                    "the same command goes on from there"
+                notify(
+                    f"--output_path {told['output_path']}: the results were not "
+                    f"saved ({lost}); replies and verdicts are kept: free space "
+                    "there, or name another folder, and run the same command "
+                    "again to continue"
                 )
                 return None, None
             unsaved.put_away()
@@ -175,7 +156,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             outcome.failed = True
             raise
 
-    def shown(*args: object, **kwargs: object) -> None:
+    def print_lines(*args: object, **kwargs: object) -> None:
         """Keep lmms-eval's lines after its runs; print them if our first screen does not."""
         if outcome.runs:
             outcome.printed += map(str, args)
@@ -184,8 +165,9 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 return
         plain(*args, **kwargs)
 
+    vars(module)[_WATCHED] = True
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
-    module.print = shown  # type: ignore[attr-defined]
+    module.print = print_lines  # type: ignore[attr-defined]
 
 
 def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
@@ -216,7 +198,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
     taken: list[Path] = []
 
     @functools.wraps(second)
-    def own(*args: object, **kwargs: object) -> object:
+    def with_second(*args: object, **kwargs: object) -> object:
         while True:
             named = second(*args, **kwargs)
             claim = Path(output_path, f".{named}.run".replace(":", "-"))
@@ -230,7 +212,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
                 taken.append(claim)
                 return named
 
-    module.utils.get_datetime_str = own
+    module.utils.get_datetime_str = with_second
     try:
         yield
     finally:
@@ -283,7 +265,7 @@ def _show(results: Results, printed: Sequence[str], output_path: str | None) -> 
             out.write("\n".join(printed) + "\n")
         files.append(tables)
     except OSError as error:
-        say(f"{tables}: the tables cannot be written ({error.strerror})")
+        notify(f"{tables}: the tables cannot be written ({error.strerror})")
     if settings.value(settings.REPORT):
         files += filter(None, map(_report, files[:1]))
     console = table_console()
@@ -299,8 +281,11 @@ def _report(results: Path) -> Path | None:
 
     page = results.with_name(results.name.replace("_results.json", "_report.html"))
     try:
-        write_text(page, run_page.html(compared_runs.read([results])))
+        write_text(page, run_page.html(compared_runs.read_sides([results])))
     except Exception as error:
-        say(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
+        notify(
+            f"{page}: cannot be written ({error}); to try again: lmms-eval-tasks "
+            f"report {results.parent}"
+        )
         return None
     return page

@@ -1,4 +1,4 @@
-"""MAIA's data: where they are, their videos, and docs per pair or per question."""
+"""MAIA's data: where to get them, their videos, and docs for pairs or questions."""
 
 from __future__ import annotations
 
@@ -14,29 +14,33 @@ from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
 
 HOW_TO_GET = (
-    "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and mc; access may have "
-    "to be asked for), its videos and a 20 % sample are in the authors' repository"
+    "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and "
+    "mc; it may require access), its videos and a 20 % sample are in the "
+    "authors' repository"
 )
 
 
-# What a user can choose, its default first: LMMS_EVAL_TASKS_MAIA=NAME=VALUE,... or --maia
+# The user's options, each with its default first: LMMS_EVAL_TASKS_MAIA=NAME=VALUE,... or --maia.
 CHOICES = {
     "media": ("clip", "images"),  # form of the frames
-    "order": ("released", "balanced"),  # of a pair's statements, where the release has one
+    "order": ("released", "balanced"),  # order of a pair's statements, if the release has one
 }
 
 
 def options() -> dict[str, str]:
-    """The user's choice.
+    """Return the user's options.
 
     Raises:
-        TasksError: an option is unknown, given twice, or has none of its values.
+        TasksError: an option is unknown, is given twice, or has another value.
     """
-    return settings.chosen(MAIA, CHOICES)
+    return settings.read_choices(MAIA, CHOICES)
 
 
-def sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
-    """The videos (Benchmark.sources). All tasks of a run that shows some ask the same."""
+def media_sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
+    """Return the video files (Benchmark.sources), for all tasks if any task shows videos.
+
+    All tasks of a run then ask the same questions.
+    """
     shown = set(names) != {"maia_unimodal"}
     windows = {v.video: Window(v.video, release.path_of(v.video), "videos") for v in release.videos}
     return [Source(tasks=names if shown else (), windows=windows)]
@@ -46,10 +50,10 @@ def sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
 
 
 def true_letters(video: str, question: MaiaQuestion) -> list[str]:
-    """The letter of the true statement in each of the pool's eight pairs.
+    """Return the letter of the true statement in each of the pool's eight pairs.
 
-    Depends on video, category, question and index only; exactly four are A, so that a model that
-    always answers A solves no pool (docs/metrics.md, Pools).
+    The letters follow from video, category, question and index alone. Exactly four are A, so that a
+    model that always answers A solves no pool (docs/metrics.md, Pools).
     """
 
     def rank(index: int) -> str:
@@ -61,14 +65,14 @@ def true_letters(video: str, question: MaiaQuestion) -> list[str]:
 
 
 def still() -> bool:
-    """True if a picture goes as a clip that repeats it, as the user or the model wants."""
+    """Return True if a picture is sent as a clip that repeats it, for the user or for the model."""
     return settings.value(STILL_CLIP) or context.current().plan.pictures_as_videos
 
 
 def _asked(
     loaded: LoadedData, setting: str, left_out: Collection[str]
 ) -> Iterator[tuple[MaiaQuestion, AskedQuestion]]:
-    """Each question, in the file's order, and the fields that all its docs share."""
+    """Yield each question, in the file's order, and the fields that all its docs share."""
     release: MaiaRelease = loaded.release
     for video in release.videos:
         if video.video in left_out:
@@ -93,7 +97,7 @@ def _asked(
 
 
 def pairs(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> list[PairDoc]:
-    """One doc per TS-FS pair; a pool's eight docs follow each other."""
+    """Return one doc for each pair of a true and a false statement, pool by pool."""
     docs: list[PairDoc] = []
     for asked, shared in _asked(loaded, setting, left_out):
         letters = ["AB"[target] for target in asked.target or ()]
@@ -114,7 +118,7 @@ def pairs(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> l
 
 
 def questions(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> list[OevqaDoc]:
-    """One doc per question, with the eight references and a lure for scripted models."""
+    """Return one doc for each question, with eight references and a lure for scripted models."""
     return [
         {
             "id": shared["question_id"],

@@ -12,29 +12,29 @@ from lmms_eval_tasks.utils.metrics.aggregate import GradedItem
 
 
 class _Kept(TypedDict):
-    id: ReadOnly[str]  # VIDEO/CATEGORY of a question, and /0 to /7 of its pairs
+    id: ReadOnly[str]  # VIDEO/CATEGORY of a question; its pairs add /0 to /7
     video: ReadOnly[str]
     category: ReadOnly[str]  # slug (categories.py)
     setting: ReadOnly[str]  # 32frames, 1frame, black or text
-    data: ReadOnly[str]  # digest of the release
+    data: ReadOnly[str]  # the release's hash
 
 
 class KeptPair(_Kept):
-    """A pair in the log; its id has that of its question."""
+    """The fields of a pair in the log; its id begins with its question's id."""
 
     options: ReadOnly[Sequence[str]]  # the statements A and B
-    answer: ReadOnly[str]  # letter of the true one
+    answer: ReadOnly[str]  # letter of the true statement
 
 
 class KeptOevqa(_Kept):
-    """A question in the log."""
+    """The fields of an open question in the log."""
 
     question: ReadOnly[str]
-    references: ReadOnly[Sequence[str]]  # eight
+    references: ReadOnly[Sequence[str]]  # eight reference answers
 
 
 class AskedQuestion(TypedDict):
-    """A question, with what is shown; all its docs have these fields."""
+    """A question with the video that is shown: the fields that all docs of a question share."""
 
     question_id: ReadOnly[str]
     category: ReadOnly[str]
@@ -47,16 +47,16 @@ class AskedQuestion(TypedDict):
 
 
 class PairDoc(AskedQuestion):
-    """A true statement and a false one; eight pairs of one question are a pool."""
+    """A doc of a true and a false statement; the eight pairs of one question are a pool."""
 
     id: ReadOnly[str]
-    index: ReadOnly[int]  # 0 to 7, in its pool
+    index: ReadOnly[int]  # 0 to 7, the place in the pool
     options: ReadOnly[Sequence[str]]
     answer: ReadOnly[str]
 
 
 class OevqaDoc(AskedQuestion):
-    """An open question."""
+    """A doc of an open question."""
 
     id: ReadOnly[str]
     references: ReadOnly[Sequence[str]]
@@ -64,37 +64,37 @@ class OevqaDoc(AskedQuestion):
 
 
 class PairScore(Scored):
-    """Letter and verdict of a reply to a pair."""
+    """The letter of a reply to a pair, and its verdict."""
 
-    letter: ReadOnly[str | None]  # that was read
-    right: ReadOnly[int | None]  # 1 or 0; None if its scoring broke
-    read_by: NotRequired[ReadOnly[str | None]]  # the rule
-    right_authors: NotRequired[ReadOnly[int]]  # 1 or 0, by the letter that the authors' rule reads
+    letter: ReadOnly[str | None]  # the letter in the reply
+    right: ReadOnly[int | None]  # 1 or 0; None if scoring failed
+    read_by: NotRequired[ReadOnly[str | None]]  # the rule that found the letter
+    right_authors: NotRequired[ReadOnly[int]]  # 1 or 0, for the letter that the authors' rule reads
     lm_scores: NotRequired[
         ReadOnly[Mapping[str, Sequence[float]]]
-    ]  # of language models, which write nothing
+    ]  # scores by language models, which write no reply
 
 
 class OevqaScore(Scored):
-    """Verdict and similarities of an answer; without similarities if its scoring broke."""
+    """The verdict on an answer, and its similarities, which are missing if scoring failed."""
 
-    candidate: ReadOnly[str]  # without reasoning; "" if it is no answer
-    right: ReadOnly[float | None]  # 1 or 0, between them for a panel; None without a verdict
-    rouge_1: NotRequired[ReadOnly[float]]  # similarity to the nearest reference, 0..1 each
+    candidate: ReadOnly[str]  # the answer without reasoning; "" if there is none
+    right: ReadOnly[float | None]  # 1 or 0, for a panel 0..1; None without a verdict
+    rouge_1: NotRequired[ReadOnly[float]]  # similarity to the most similar reference, 0..1 each
     rouge_l: NotRequired[ReadOnly[float]]
     meteor: NotRequired[ReadOnly[float]]
 
 
 class PairItem(KeptPair, PairScore):
-    """A reply to a pair."""
+    """A reply to a pair, with its score."""
 
 
 class OevqaItem(KeptOevqa, OevqaScore):
-    """An answer to a question."""
+    """An answer to an open question, with its score."""
 
 
 class Categorised(GradedItem):
-    """The fields that pairs and answers have in common."""
+    """The fields that items of pairs and of answers share."""
 
     category: ReadOnly[str]
 

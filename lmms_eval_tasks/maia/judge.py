@@ -1,4 +1,4 @@
-"""The judge's question about MAIA: does an open answer agree with a reference (paper, 4.2, B.2)?"""
+"""The judge's criterion for MAIA: an open answer agrees with a reference (paper, 4.2, B.2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ prompt = prompts.file(
 class ReferenceAgreement(BaseModel):
     """What the judge says: one of LABELS, or an object where the user's prompt asks for JSON."""
 
-    # This text is sent with the schema: another one would ask all judges anew.
+    # The docstring is sent with the schema, so a change would repeat all judgements.
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,13 +31,13 @@ LABELS = (
     ("Correct", ReferenceAgreement(reason="", correct=True)),
     ("Incorrect", ReferenceAgreement(reason="", correct=False)),
 )
-WORD = {"type": "string", "enum": [label for label, _ in LABELS]}  # as a JSON schema
+WORD = {"type": "string", "enum": [label for label, _ in LABELS]}  # the label as a JSON schema
 REPLY_TOKENS = 16  # room for a label in any vocabulary; the authors' code gives 4
 
 
 @prompts.once
-def criterion() -> Criterion:
-    """The criterion of `judge_acc`: 1.0 if the answer agrees with at least one reference, else 0.0.
+def agreement_criterion() -> Criterion:
+    """Return the criterion of `judge_acc`: 1.0 if the answer agrees with a reference, else 0.0.
 
     Its fields are `question`, `references` (list of texts) and `candidate`.
     """
@@ -56,13 +56,15 @@ def criterion() -> Criterion:
 
 
 def suited(judge: JudgeConfig) -> JudgeConfig:
-    """A judge that has room for a label and no more, unless the user set another limit.
+    """Return the judge with room for one label, unless the user set another limit.
 
-    A judge that reasons in its reply needs one (`max_tokens` of a judge file).
+    For a judge that reasons in its reply, the user has to set a limit (`max_tokens` of a judge
+    file).
     """
     if judge.provider == PANEL:
         return replace(judge, members=tuple(map(suited, judge.members)))
-    is_asked = judge.provider in (OPENAI, HUGGINGFACE)  # a debate's turns hold reasons
+    # The turns of a debate hold reasons and need more room.
+    is_asked = judge.provider in (OPENAI, HUGGINGFACE)
     if not is_asked or judge.sampling.max_tokens != MAX_TOKENS:
         return judge
     return replace(judge, sampling=replace(judge.sampling, max_tokens=REPLY_TOKENS))

@@ -1,8 +1,8 @@
-"""MAIA's numbers, from items.
+"""MAIA's numbers, computed from items.
 
-Names in the paper: `pair_acc` Table 5, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table 3.
-Each comes plain, `_valid`, `_failed` (aggregate.py), by category (`_<slug>`), and as `_avg`, the
-mean over the categories, which is the `Avg.` of the paper's tables.
+Names in the paper: `pair_acc` is Table 5, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table
+3. Each exists plain, as `_valid` and as `_failed` (aggregate.py), by category (`_<slug>`), and as
+`_avg`. The last one is the mean over the categories, the `Avg.` of the paper's tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, text_metrics
 from lmms_eval_tasks.utils.metrics.aggregate import GradedItem
 
-# The 2x2 that B.3 of the paper looks at: is the pool right, is the answer right.
+# The 2x2 table of the paper's B.3: the pool is right, the answer is right.
 CELLS = {
     (True, True): "both",
     (True, False): "pool_only",
@@ -42,7 +42,7 @@ def _category(item: Categorised) -> str:
 
 
 def _family(forms: Sequence[Metric[Categorised]]) -> list[Metric[Categorised]]:
-    """A share in its three forms, as the mean of the categories, and by category."""
+    """Return a share in its three forms, as the mean of the categories, and by category."""
     plain = forms[0]
     average = functools.partial(aggregate.mean_of_groups, plain.compute, _category)
     mean = Metric(f"{plain.name}_avg", average, is_share=True, always_interval=True)
@@ -51,7 +51,8 @@ def _family(forms: Sequence[Metric[Categorised]]) -> list[Metric[Categorised]]:
 
 PAIRS: list[Metric[PairItem]] = [
     *_family(accuracies("pair_acc")),
-    # Letters by the authors' rule, none of which is wrong; language models alone name no letter.
+    # Share of right letters by the authors' rule; no letter is wrong. Items of language models,
+    # which name no letter, do not count.
     Metric(
         "pair_acc_authors",
         lambda items: aggregate.mean(item["right_authors"] for item in items),
@@ -64,8 +65,11 @@ PAIRS: list[Metric[PairItem]] = [
 # --- similarity to the references (Table 4) -----------------------------------------------------
 
 
-def _similarity(name: Similarity, *, shown: bool = True) -> Metric[OevqaItem]:
-    """The mean of a text metric; in lmms-eval's table if it is shown."""
+def _similarity(name: Similarity, *, in_host_table: bool = True) -> Metric[OevqaItem]:
+    """Return the metric of a text similarity's mean.
+
+    With `shown`, the metric is a column of lmms-eval's table.
+    """
 
     def of(items: Sequence[OevqaItem]) -> float | None:
         return aggregate.mean(item.get(name) for item in items)
@@ -75,31 +79,31 @@ def _similarity(name: Similarity, *, shown: bool = True) -> Metric[OevqaItem]:
 
     return (
         Metric(name, of, host_fields=(name,), mean_field=name, per_unit=units, is_share=True)
-        if shown
+        if in_host_table
         else Metric(name, of)
     )
 
 
 def _texts(items: Sequence[OevqaItem]) -> tuple[list[str], list[list[str]]]:
-    """Candidates and references in the order of the ids, whatever order the host hands over."""
+    """Return candidates and references in the order of the ids, whatever order lmms-eval has."""
     ordered = sorted(items, key=lambda item: str(item["id"]))
     return [item["candidate"] for item in ordered], [list(item["references"]) for item in ordered]
 
 
 def _of_all(name: str, score: Callable[[list[str], list[list[str]]], float]) -> Metric[OevqaItem]:
-    """A metric of all texts at once: their counts are summed, or weigh words by all references."""
+    """Return a metric of all texts together, which sums their counts or weighs their words."""
     return Metric(name, lambda items: score(*_texts(items)), _scored)
 
 
 def meteor_wordnet(items: Sequence[OevqaItem]) -> float | None:
-    """METEOR with English resources, or None where they are not at hand (never 0)."""
+    """Return METEOR with English resources; None, never 0, if the resources are missing."""
     value, how = text_metrics.meteor_wordnet(*_texts(items))
     provenance.note("maia", "meteor_wordnet", how)
     return value
 
 
 def bertscore(items: Sequence[OevqaItem]) -> float | None:
-    """Mean best BERTScore F1, or None where no encoder is at hand (never 0)."""
+    """Return the mean of the best BERTScore F1; None, never 0, if there is no encoder."""
     model = settings.value(settings.BERTSCORE)
     score = model_scores.bert_score(*_texts(items), model=model, lang="it")
     provenance.note("maia", "bertscore", score.note)
@@ -107,14 +111,14 @@ def bertscore(items: Sequence[OevqaItem]) -> float | None:
 
 
 def _scored(item: OevqaItem) -> bool:
-    """Return whether its scoring went through: else it has no text that could be compared."""
+    """Return True if scoring succeeded; otherwise the item has no text to compare."""
     return "rouge_l" in item
 
 
 ANSWERS: list[Metric[OevqaItem]] = [
     *_family(accuracies("judge_acc")),
     *refusals("refusals", {"judge_acc": aggregate.accuracy}),
-    _similarity("rouge_1", shown=False),
+    _similarity("rouge_1", in_host_table=False),
     _similarity("rouge_l"),
     _similarity("meteor"),
     Metric("meteor_wordnet", meteor_wordnet, _scored),
@@ -136,19 +140,19 @@ JOIN_NEEDS = ("id", "status", "right")
 class _JoinedQuestion(Categorised):
     """A question that both tasks cover."""
 
-    cell: ReadOnly[str]  # one of CELLS
+    cell: ReadOnly[str]  # a value of CELLS
 
 
 def agg_acc(
     pairs: Sequence[Categorised], answers: Sequence[Categorised]
 ) -> dict[str, float | None]:
-    """Aggregate Accuracy and its companions, over the questions that both tasks cover.
+    """Return Aggregate Accuracy and related numbers, over the questions that both tasks cover.
 
-    A question counts 1 if its pool is 8/8 and its open answer is judged correct, else 0.
+    A question counts 1 if its pool is 8/8 right and its open answer is judged correct, else 0.
 
     Args:
         pairs: items of statement verification.
-        answers: items of open-ended QA; none of them counts before a judge came.
+        answers: items of open-ended QA; in a run that is not judged yet none of them counts.
     """
     items = _both(pairs, answers)
     by_category = aggregate.grouped(items, _category)
@@ -164,7 +168,7 @@ def agg_acc(
 
 
 def agg_units(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> Units:
-    """The values that `agg_acc` is the mean of: each question, with its video."""
+    """Return the values that `agg_acc` averages: each question's 1 or 0, with its video."""
     return aggregate.rights(_both(pairs, answers))
 
 
@@ -175,10 +179,10 @@ def _both(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> list[
 
 
 def _joined(pool: GradedItem, answer: Categorised) -> _JoinedQuestion:
-    is_right = answer["right"] == 1  # to all members of a panel that gives means
+    is_right = answer["right"] == 1  # for a panel with mean verdicts: right for all members
     return {
         "id": answer["id"],
-        # lmms-eval's table has neither (JOIN_NEEDS).
+        # The rows for lmms-eval's table have neither field (JOIN_NEEDS).
         "video": answer.get("video", ""),
         "category": answer.get("category", ""),
         "right": int(pool["right"] == 1 and is_right),

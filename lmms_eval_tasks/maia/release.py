@@ -1,8 +1,8 @@
-"""MAIA's released data: their schema, and reading them with the place of the first error.
+"""MAIA's released data: their schema, and reading them; errors name the first place.
 
-Two forms: one JSON file, or the hub's tables `gen` (questions) and `mc` (pairs), as CSV or parquet,
-each in one file or in several (train and test). A table is known by its columns, whatever its file
-is called.
+There are two forms: one JSON file, or the hub's tables `gen` (questions) and `mc` (pairs). The
+tables are CSV or parquet, each in one file or in several (train and test). Tables are recognised by
+their columns, whatever their files are called.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import Release
-from lmms_eval_tasks.utils.validation import Text, quoted, told
+from lmms_eval_tasks.utils.validation import Text, quoted, validation_problems
 
-POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
-# What the full set holds (paper, 3.1 and Limitations).
+POOL_SIZE = 8  # answers, true statements and false statements of a question (paper, 3.1)
+# Counts of the full set (paper, 3.1 and Limitations).
 PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
-# Names of the authors' release.
+# File names of the authors' release.
 FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
 ANSWERS = [f"answer{number}" for number in range(1, POOL_SIZE + 1)]
 COLUMNS = {
@@ -56,7 +56,7 @@ class MaiaQuestion(BaseModel):
     answer: Pool
     true_statement: Pool
     false_statement: Pool
-    # Which statement of each pair the release shows first: 0 the true one (tables of the hub).
+    # The statement of each pair that the release shows first: 0 is the true one (hub's tables).
     target: list[Target] | None = Field(None, min_length=POOL_SIZE, max_length=POOL_SIZE)
 
     @field_validator("category")
@@ -77,7 +77,7 @@ class MaiaQuestion(BaseModel):
 
     @property
     def slug(self) -> str:
-        """Our name of the category, e.g. "spatial_partial"."""
+        """The slug of the category, such as "spatial_partial"."""
         return BY_RELEASED_NAME[self.category.rsplit("_", 1)[0]]
 
 
@@ -109,30 +109,33 @@ class _Pair(BaseModel):
     pool_pos: int
     answer1: Text
     answer2: Text
-    target: Target  # which of the two is true
+    target: Target  # index of the true statement
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaiaRelease(Release):
-    """Validated data, in one JSON file or the hub's tables, and the folder of their videos."""
+    """Validated data of one JSON file or the hub's tables, and the folder of their videos."""
 
     folder: Path
     videos: tuple[Video, ...]
 
     @property
     def n_records(self) -> int:
-        """The number of videos."""
+        """The number of videos, which are this benchmark's records."""
         return len(self.videos)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Videos, questions and pairs (PAPER_COUNTS); a question's pairs are a pool."""
+        """Numbers of videos, questions, pools and pairs (PAPER_COUNTS).
+
+        A question's pairs are a pool.
+        """
         number = sum(len(video.questions) for video in self.videos)
         pairs = number * POOL_SIZE
         return {"videos": len(self.videos), "questions": number, "pools": number, "pairs": pairs}
 
     def path_of(self, video: str) -> Path:
-        """The path of a video's file, if there is one: for "video5" videos/5 with any ending."""
+        """Return the path of a video's file, which may be missing: videos/5.* for "video5"."""
         names = (video.removeprefix("video"), video, video.capitalize())
         folders = [self.folder / "videos", self.folder / "Videos"]
         found = [released_files.video_path(folders, name) for name in names]
@@ -140,16 +143,16 @@ class MaiaRelease(Release):
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The files in a folder that may hold data, by name: JSON in it, tables in it or below."""
+    """Return the files that may hold data, by name: JSON files, and tables at any depth."""
     tables = (file for file in folder.rglob("*") if file.suffix.lower() in (".csv", ".parquet"))
     return sorted({*folder.glob("*.json"), *tables})
 
 
-def read(path: Path) -> MaiaRelease:
-    """Read and validate a JSON file, or what a folder holds; kept while the files do not change.
+def read_release(path: Path) -> MaiaRelease:
+    """Read and validate a JSON file, or the data in a folder, cached while the files do not change.
 
     Raises:
-        DataError: with the file, the entry or row, and the field of the first error.
+        DataError: the message names the file, the entry or row, and the field of the first error.
     """
     files = data_files(path) if path.is_dir() else [path]
     return _read(path, released_files.state(*files))
@@ -173,14 +176,14 @@ def _read(path: Path, _state: object) -> MaiaRelease:
         try:
             video = Video.model_validate(entry)
         except ValidationError as error:
-            raise DataError(place + told(error)) from None
+            raise DataError(place + validation_problems(error)) from None
         if video.video in videos:
             raise DataError(f"{place}{video.video} occurs twice")
         videos[video.video] = video
     if not videos:
-        raise DataError(f"{files[0]}: holds no videos")
+        raise DataError(f"{files[0]}: no videos")
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    # Half characters in a field that nobody reads are no reason to refuse it.
+    # A broken character in a field that is not read is no error.
     digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     folder = path if path.is_dir() else path.parent
     return MaiaRelease(
@@ -195,14 +198,14 @@ def _read(path: Path, _state: object) -> MaiaRelease:
 # --- the hub's tables ---------------------------------------------------------------------------
 
 Rows = list[Mapping[str, Any]]
-Tables = dict[str, dict[Path, Rows]]  # gen and mc -> their files
+Tables = dict[str, dict[Path, Rows]]  # `gen` and `mc` -> file -> rows
 
 
 def _tables(folder: Path) -> Tables:
-    """The tables in a folder; {} if there are none.
+    """Return the tables in a folder; {} if there are none.
 
     Raises:
-        DataError: only one of the two is there.
+        DataError: there is only one of the two tables.
     """
     found: Tables = {}
     for file in data_files(folder):
@@ -220,10 +223,12 @@ def _tables(folder: Path) -> Tables:
 
 
 def _entries(tables: Tables) -> list[dict[str, Any]]:
-    """The videos of two tables in the form of the JSON file, with `target`, in the order of `gen`.
+    """Return the videos of both tables in the form of the JSON file, with `target`.
+
+    The order is that of `gen`.
 
     Raises:
-        DataError: a pair's row does not fit, or is of no question.
+        DataError: a row of pairs is malformed, or belongs to no question.
     """
     pools: dict[tuple[str, str], list[_Pair]] = {}
     for file, rows in tables["mc"].items():
@@ -231,7 +236,7 @@ def _entries(tables: Tables) -> list[dict[str, Any]]:
             try:
                 pools.setdefault(_question_of(row), []).append(_Pair.model_validate(row))
             except ValidationError as error:
-                raise DataError(f"{file}, row {number}, {told(error)}") from None
+                raise DataError(f"{file}, row {number}, {validation_problems(error)}") from None
     videos: dict[str, dict[str, Any]] = {}
     asked = [row for rows in tables["gen"].values() for row in rows]
     for row in asked:
@@ -256,5 +261,5 @@ def _entries(tables: Tables) -> list[dict[str, Any]]:
 
 
 def _question_of(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Video and category, which together name a question."""
+    """Return video and category of a row, which together identify a question."""
     return str(row["video_id"]).lower(), str(row["question_category"]).strip()

@@ -1,12 +1,12 @@
 """MAIA's packaged sample in the released layout: two videos, 48 questions, 384 pairs.
 
-    maia/data.json      as released: 12 categories x (A, B) x 8 answers, true and false statements
-    maia/videos/N.mp4   the clip of "videoN"
-    maia/replay.jsonl   what a judge would reply to the answers of data and players, for
-                        `--judge replay:FILE`
+    maia/data.json        as released: 12 categories x (A, B) x 8 answers, true and false statements
+    maia/videos/N.mp4     the clip of "videoN"
+    maia/replay.jsonl     a judge's replies to the answers of the data and of the fake models, for
+                          `--judge replay:FILE`
 
-What happens and its words stand in sample_scenes_yaml, the sentences, templates for both videos, in
-sample_texts_A_yaml and sample_texts_B_yaml. Every question occurs once, and no statement is true of
+The scenes and their words are in sample_scenes_yaml. The sentences, templates for both videos, are
+in sample_texts_A_yaml and sample_texts_B_yaml. Every question occurs once. No statement is true of
 one video and false of the other.
 """
 
@@ -22,7 +22,8 @@ from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip, Tone
 
 SIZE, FPS, AUDIO_RATE = (384, 240), 15, 16_000
-LINK = "packaged sample of lmms-eval-tasks"  # stands where the release names the source on the web
+# Value of `link`, in which the release has the video's address.
+LINK = "packaged sample of lmms-eval-tasks"
 
 PLAYED = Played(
     tasks=("maia",),
@@ -39,8 +40,8 @@ PLAYED = Played(
 )
 
 
-def videos() -> dict[str, Clip]:
-    """Both clips, by file."""
+def sample_videos() -> dict[str, Clip]:
+    """Return both clips, by path."""
     return {
         f"videos/{scene['video']}.mp4": scenes.clip(
             list(map(scenes.actor, scene["actors"])),
@@ -48,18 +49,18 @@ def videos() -> dict[str, Clip]:
             tones=[Tone(*tone) for tone in scene["tones"]],
             rate=AUDIO_RATE,
         )
-        for scene in told()
+        for scene in sample_scenes()
     }
 
 
-def files() -> dict[str, object]:
-    """All other files."""
-    data = json.dumps([entry(scene) for scene in told()], ensure_ascii=False, indent=1)
+def sample_files() -> dict[str, object]:
+    """Return all files except the videos, by path."""
+    data = json.dumps([entry(scene) for scene in sample_scenes()], ensure_ascii=False, indent=1)
     return {"data.json": f"{data}\n", "replay.jsonl": replay()}
 
 
 class MaiaScene(TypedDict):
-    """The content of a video, as sample_scenes_yaml says it."""
+    """The content of a video, in the form of sample_scenes_yaml."""
 
     video: int
     seconds: float
@@ -69,14 +70,14 @@ class MaiaScene(TypedDict):
     words: Mapping[str, str | Sequence[str]]
 
 
-def told() -> list[MaiaScene]:
-    """The scenes of sample_scenes_yaml."""
-    found: list[MaiaScene] = scenes.load(__file__, "sample_scenes_yaml")
+def sample_scenes() -> list[MaiaScene]:
+    """Return the scenes of sample_scenes_yaml."""
+    found: list[MaiaScene] = scenes.load_scenes(__file__, "sample_scenes_yaml")
     return found
 
 
 def entry(scene: MaiaScene) -> dict[str, object]:
-    """One video of data.json, as README.md describes it."""
+    """Return one video's entry of data.json (README.md describes the form)."""
     video: dict[str, object] = {"video": f"video{scene['video']}", "link": LINK}
     for part in "AB":
         video[f"question_categories_{part}"] = [
@@ -93,9 +94,9 @@ def entry(scene: MaiaScene) -> dict[str, object]:
 
 
 def replay() -> Iterator[dict[str, object]]:
-    """Recorded replies (replay.py) about every answer that the sample's players give."""
-    for item in (one for scene in told() for part in "AB" for one in items(scene, part)):
-        _, false = item.pairs[0]  # what a player says that is wrong
+    """Yield recorded replies (replay.py) about every answer of the sample's fake models."""
+    for item in (one for scene in sample_scenes() for part in "AB" for one in items(scene, part)):
+        _, false = item.pairs[0]  # a fake model's wrong answer
         for candidate in (*item.answers, item.lure, false, UNKNOWN):
             label, _ = judge.LABELS[0 if candidate in item.answers else 1]
             fields = {"question": item.question, "references": item.answers, "candidate": candidate}
@@ -103,25 +104,26 @@ def replay() -> Iterator[dict[str, object]]:
 
 
 class QuestionTexts(NamedTuple):
-    """One question with all its texts; `lure` is an answer with its decisive words changed."""
+    """One question with all its texts; `lure` is an answer whose decisive words are changed."""
 
-    category: str  # as released, with its suffix
+    category: str  # the released name with its suffix
     question: str
-    answers: list[str]  # 8
-    pairs: list[tuple[str, str]]  # 8 of (true, false)
+    answers: list[str]  # eight answers
+    pairs: list[tuple[str, str]]  # eight pairs (true, false)
     lure: str
 
 
 def items(scene: MaiaScene, part: str) -> list[QuestionTexts]:
-    """The twelve questions of set `part` ("A" or "B") about a scene.
+    """Return the twelve questions of set `part` ("A" or "B") about a scene.
 
     Raises:
-        KeyError, ValueError: a template names an unknown word or has no, or more than one, choice.
+        KeyError: a template has an unknown word.
+        ValueError: a template has no choice, or more than one.
     """
     words = dict(_words(scene))
     found = []
-    for told in scenes.load(__file__, f"sample_texts_{part}_yaml"):
-        answers, lure = scenes.chosen([line.format_map(words) for line in told["answers"]])
+    for told in scenes.load_scenes(__file__, f"sample_texts_{part}_yaml"):
+        answers, lure = scenes.true_and_false([line.format_map(words) for line in told["answers"]])
         pairs = [scenes.both(line.format_map(words)) for line in told["pairs"]]
         found.append(
             QuestionTexts(
@@ -146,5 +148,5 @@ def _words(scene: MaiaScene) -> Iterator[tuple[str, str]]:
 
 
 def _sentence(text: str) -> str:
-    """With a capital first letter."""
+    """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""MAIA's own settings."""
+"""Settings that only MAIA has."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.settings import Setting
 
 STILL_CLIP: Setting[bool] = settings.declare(
-    "STILL_CLIP", bool, "", "MAIA's 1-frame and black settings as clips, not images"
+    "STILL_CLIP", bool, "", "pass MAIA's one-frame and black settings as clips, not as images"
 )
 MAIA: Setting[str | None] = settings.declare(
-    "MAIA", str, settings.CHOICES, "`media=images`, not a clip; `order=balanced`: of the options"
+    "MAIA",
+    str,
+    settings.CHOICES,
+    "MAIA: `media=images` passes frames as images, not as a clip; `order=balanced` "
+    "balances the order of the options",
 )

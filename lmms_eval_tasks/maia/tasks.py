@@ -1,7 +1,7 @@
-"""MAIA: statement verification in pools of eight, open-ended QA on the same questions, both joined.
+"""MAIA's tasks: statement verification in pools of eight, open-ended QA, and both joined.
 
-Testa et al. (2025). Three settings of each (4.3, 4.4) and the pairs without a video, in Italian and
-with English instructions.
+Source: Testa et al. (2025). Each task has three settings (4.3, 4.4), and pairs also have one
+without a video. Instructions are Italian or English.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from lmms_eval_tasks.benchmark import (
     option_set,
     select_fields,
 )
-from lmms_eval_tasks.judges.asking import judged
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.asking import judge_reply
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
@@ -62,15 +62,16 @@ MaiaDoc = PairDoc | OevqaDoc
 
 
 class MaiaTask(NamedTuple):
-    """One task."""
+    """The kind, the setting and the language of one task."""
 
-    kind: str  # begin of its name
+    kind: str  # first part of the task's name
     setting: str
-    language: str  # of the instructions
+    language: str  # language of the instructions
 
 
-SETTINGS = {"": "32frames", "_1frame": "1frame", "_black": "black"}  # in a task's name
-LANGUAGES = {"": "it", "_en": "en"}  # at its end
+# Part of a task's name -> setting.
+SETTINGS = {"": "32frames", "_1frame": "1frame", "_black": "black"}
+LANGUAGES = {"": "it", "_en": "en"}  # last part of a task's name -> language
 ENDS = [f"{setting}{language}" for language in LANGUAGES for setting in SETTINGS]
 TASKS = {
     f"{kind}{setting}{end}": MaiaTask(kind, shown, language)
@@ -81,7 +82,7 @@ TASKS = {
 TASKS["maia_unimodal"] = MaiaTask("maia_unimodal", "text", "it")
 
 
-# --- what the model is given ------------------------------------------------------------------
+# --- prompts --------------------------------------------------------------------------------------
 
 task_prompts = {
     language: prompts.file("maia", language, {"vsv": {"A", "B"}, "oevqa": {"question"}})
@@ -90,20 +91,20 @@ task_prompts = {
 
 
 def pair_prompt(language: str, doc: PairDoc) -> list[Part]:
-    """The video in the doc's setting, then the pair as A and B (4.1)."""
+    """Return the video in the doc's setting, then the pair as A and B (4.1)."""
     first, second = doc["options"]
     text = prompts.fill(task_prompts[language]().text["vsv"], {"A": first, "B": second})
     return [*_seen(doc), Part("text", text)]
 
 
 def question_prompt(language: str, doc: OevqaDoc) -> list[Part]:
-    """The video in the doc's setting, then the question (4.2)."""
+    """Return the video in the doc's setting, then the question (4.2)."""
     text = prompts.fill(task_prompts[language]().text["oevqa"], {"question": doc["question"]})
     return [*_seen(doc), Part("text", text)]
 
 
 def _seen(doc: MaiaDoc) -> list[Part]:
-    """The path of a clip, its frames, or one image; nothing without a video."""
+    """Return the part with a clip's path, its frames, or one image; [] without a video."""
     if doc["setting"] == "text":
         return []
     makes = {
@@ -121,7 +122,7 @@ def _form(doc: MaiaDoc) -> Literal["video", "images", "image"]:
 
 
 def _image(doc: MaiaDoc) -> Image:
-    """The first frame; or a black picture of its size, one for the whole video."""
+    """Return the first frame, or for the setting `black` a black picture of its size."""
     from PIL import Image as pillow  # noqa: N813
 
     (picture,) = clips.images(media_of(doc))
@@ -130,7 +131,8 @@ def _image(doc: MaiaDoc) -> Image:
     return _fitted(picture)
 
 
-LONGEST_SIDE = 900  # of an image, in pixels (authors, bicubic); a clip keeps the video's size
+# Longest side of an image in pixels (authors, bicubic); a clip keeps the video's size.
+LONGEST_SIDE = 900
 
 
 def _fitted(picture: Image) -> Image:
@@ -142,14 +144,19 @@ def _fitted(picture: Image) -> Image:
 
 
 def media_of(doc: MaiaDoc) -> clip_specs.ClipFile:
-    """The clip or image of a doc, made once per video and setting; else MediaError."""
+    """Return a doc's clip or image, made once for a video and setting.
+
+    Raises:
+        MediaError: the video cannot be read.
+    """
     return _made(*_recipe_of(doc))
 
 
 def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.MediaSpec]:
-    """The video's file, and what is made of it in one of the paper's three settings (4.3, 4.4)."""
+    """Return the path of the doc's video, and the specification of its clip (4.3, 4.4)."""
     setting, still = doc["setting"], data.still()
-    if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
+    # The first frame, whose size a black picture has too.
+    if setting == "1frame" or (setting == "black" and not still):
         recipe = clip_specs.MediaSpec("first_frame", n_frames=1, still=still)
     else:
         kind: Literal["uniform", "black"] = "black" if setting == "black" else "uniform"
@@ -157,19 +164,19 @@ def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.MediaSpec]:
     return doc["video_path"], recipe
 
 
-_made = functools.lru_cache(maxsize=4096)(clip_specs.make)
+_made = functools.lru_cache(maxsize=4096)(clip_specs.make_clip_file)
 
 
-@functools.lru_cache(maxsize=2)  # a video's questions follow each other
+@functools.lru_cache(maxsize=2)  # the questions about a video come in a row
 def _taken(path: str, recipe: clip_specs.MediaSpec) -> tuple[Image, ...]:
     return tuple(map(_fitted, clips.images(_made(path, recipe))))
 
 
-# --- what the reply is worth ------------------------------------------------------------------
+# --- scoring --------------------------------------------------------------------------------------
 
 
-def handed(doc: MaiaDoc) -> dict[str, object]:
-    """The media that were handed over for the doc; None without a video."""
+def media_log(doc: MaiaDoc) -> dict[str, object]:
+    """Return the media in the doc's prompt; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
     made, form = media_of(doc), _form(doc)
@@ -178,18 +185,18 @@ def handed(doc: MaiaDoc) -> dict[str, object]:
     return {"media": {**told, "recipe": "black-image" if is_picture else made.recipe}}
 
 
-# By the authors' rule this is the letter that a reply chooses, also the preposition of "A destra".
+# The authors' rule takes this letter as the reply's choice, even the preposition of "A destra".
 _FIRST_LETTER = re.compile(r"(?<!\w)[AB](?!\w)")
 
 
 def vsv(doc: KeptPair, reply: str) -> PairScore:
-    """One true/false pair: a letter, or scores of language models (`lm_pairs`)."""
+    """Score a reply to one true/false pair: a letter, or scores of language models (`lm_pairs`)."""
     if (scored := read_lm_pairs(reply)) is not None:
         letter, lm_scores = scored
         status, right = "ok" if letter in ("A", "B") else "unparsed", int(letter == doc["answer"])
         return {"letter": letter, "status": status, "right": right, "lm_scores": lm_scores}
     choice = answers.read_choice(reply, doc["options"])
-    answered = choice.status != "model_error"  # an error's text may hold a letter
+    answered = choice.status != "model_error"  # the text of an error may hold a letter
     first = _FIRST_LETTER.search(reply) if answered else None
     return {
         "letter": choice.letter,
@@ -200,10 +207,10 @@ def vsv(doc: KeptPair, reply: str) -> PairScore:
     }
 
 
-def oevqa(doc: KeptOevqa, reply: str) -> Scoring[OevqaScore]:
-    """One open answer: the judge's verdict and the similarity to the eight references."""
+def oevqa(doc: KeptOevqa, reply: str) -> ScoringSteps[OevqaScore]:
+    """Score one open answer: the judge's verdict, and similarities to the eight references."""
     fields = {"question": doc["question"], "references": doc["references"]}
-    done = yield from judged("agrees", judging.criterion(), fields, reply)
+    done = yield from judge_reply("agrees", judging.agreement_criterion(), fields, reply)
     return {
         "candidate": done.candidate,
         "status": done.status,
@@ -222,7 +229,7 @@ _SPLITS: dict[str, Literal["star"]] = {"category": "star"}
 
 
 def _frames(doc: MaiaDoc) -> int | None:
-    """The paper's 32, or the user's, of the setting that shows a video (4.3)."""
+    """Return 32 frames (paper, 4.3), or the user's number, for the setting that shows a video."""
     return doc["n_frames"] if doc["setting"] == "32frames" else None
 
 
@@ -235,7 +242,7 @@ def _pairs(name: str, language: str) -> Task[PairDoc, KeptPair, PairItem]:
         metrics.PAIRS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=handed,
+        media_log=media_log,
         failed_item={"right": None, "letter": None},
         splits=_SPLITS,
         pool=aggregate.pool_of,
@@ -251,11 +258,11 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
         metrics.ANSWERS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=handed,
+        media_log=media_log,
         judgements=("agrees",),
         extra="metrics",
         failed_item={"right": None, "candidate": ""},
-        # The references in turn: people's, so models that write more cost more.
+        # The references in turn, which people wrote; models that write more cost more.
         example_reply=lambda doc, number: doc["references"][number % POOL_SIZE],
         splits=_SPLITS,
     )
@@ -285,7 +292,7 @@ def _join(end: str) -> JointMetric[Categorised]:
 
 
 class Maia(Benchmark):
-    """MAIA for the shared code."""
+    """MAIA as the shared code sees it (benchmark.py)."""
 
     name = "maia"
     title = "MAIA"
@@ -302,40 +309,43 @@ class Maia(Benchmark):
     }
     joint_metrics = tuple(map(_join, ENDS))
 
-    read = staticmethod(files.read)
-    sources = staticmethod(data.sources)
+    read_release = staticmethod(files.read_release)
+    sources = staticmethod(data.media_sources)
     configure_judge = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
 
     def complaints(self, release: files.MaiaRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """None; an unknown option is an error of its own."""
+        """Check the user's options, which raises an error of its own; return no complaints."""
         data.options()
         return []
 
     def docs(self, loaded: LoadedData, task: str) -> Sequence[Doc]:
-        """One doc per pair, or per question."""
+        """Return one doc for each pair or each question."""
         asked = TASKS[task]
         make = data.questions if asked.kind == "maia_oevqa" else data.pairs
         return make(loaded, asked.setting, loaded.left_out(task))
 
     def media_job(self, doc: Doc) -> MediaJob | None:
-        """The clip or image of its video, the same for all docs of a setting; none of a text."""
+        """Return the job for the doc's clip or image; None without a video.
+
+        All docs of a video and setting share the clip.
+        """
         if doc["setting"] == "text":
             return None
         window = _recipe_of(cast(MaiaDoc, doc))
         return MediaJob(doc["video"], window, functools.partial(_made, *window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
-        """The instructions, by language."""
+        """Return the instructions, by language."""
         return {one: task_prompts[one]() for one in sorted({TASKS[n].language for n in names})}
 
     def criteria(self) -> Sequence[Criterion]:
-        """Does an answer agree with a reference?"""
-        return [judging.criterion()]
+        """Return the criterion of an answer's agreement with the references."""
+        return [judging.agreement_criterion()]
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
-        """The statements of every question as answers to it: true ones are right, others wrong."""
-        release = files.read(place)
+        """Return the statements of every question as answers: true ones are right, others wrong."""
+        release = files.read_release(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
         kept = {doc["id"]: task.log_fields(doc) for doc in data.questions(loaded, "32frames")}
         answers = [
@@ -350,10 +360,10 @@ class Maia(Benchmark):
         return KnownAnswers(answers, [told], scale=(0, 1))
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Data, left-out videos, and how texts were compared."""
+        """Return data, left-out videos, and the implementations of text metrics."""
         section, left_out = super().describe(ran)
         conditions = option_set(MAIA)
-        if settings.text(settings.FRAMES) != "32":  # the paper's
+        if settings.text(settings.FRAMES) != "32":  # the paper's number
             conditions = [*option_set(settings.FRAMES), *conditions]
         conditions += left_out
         if ran.loaded is not None:
@@ -361,7 +371,7 @@ class Maia(Benchmark):
             videos = [one for one in ran.loaded.release.videos if one.video in lost]
             section["questions_left_out"] = sum(len(one.questions) for one in videos)
             section["options"] = data.options()
-        how = text_metrics.IMPLEMENTATIONS | provenance.notes("maia")
+        how = text_metrics.IMPLEMENTATIONS | provenance.implementation_notes("maia")
         return {**section, "implementations": how}, conditions
 
 

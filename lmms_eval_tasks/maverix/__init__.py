@@ -1,1 +1,1 @@
-"""MAVERIX: audio-visual eight-option choice and open-ended QA in five input modes."""
+"""MAVERIX: audio-visual questions with eight options, and open questions, in five input modes."""

@@ -1,10 +1,10 @@
-"""MAVERIX's data: which items can be asked, the docs that tasks make of them, a user's files.
+"""MAVERIX's data: the items that a run asks, and the docs of each task.
 
-    choice     one doc per item, id "ID"
-    open       two, "ID/original" and "ID/paraphrase"
-    circular   eight, "ID/r0" to "ID/r7"
+    choice      one doc for an item, with the id "ID"
+    open        two docs, "ID/original" and "ID/paraphrase"
+    circular    eight docs, "ID/r0" to "ID/r7"
 
-A task with `long` in its name asks about the whole video, the others about an item's segment.
+A task with `long` in its name shows the whole video. All other tasks show the item's segment.
 """
 
 from __future__ import annotations
@@ -28,29 +28,31 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
 
 HOW_TO_GET = (
-    "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "
-    "repository (github.com/gzhihongwei/lmms-eval), the media a data set of the hub "
-    "(CUBE-CMU/maverix) whose authors grant access. Files of this suite's own schema are read too "
-    "(the benchmark's README)"
+    "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of "
+    "the authors' repository (github.com/gzhihongwei/lmms-eval); the media are "
+    "a data set on the Hugging Face hub (CUBE-CMU/maverix) whose authors grant "
+    "access. Files in the schema of lmms-eval-tasks are read too "
+    "(lmms_eval_tasks/maverix/README.md)"
 )
 OUR_SCHEMA = (
-    "the data are not the authors' released lines: their schema is this suite's own (README)"
+    "the data are not the authors' released lines but in the schema of "
+    "lmms-eval-tasks (lmms_eval_tasks/maverix/README.md)"
 )
 RELEASED = (
     "the authors' released lines: options in their order; videos/ and subtitles/ are the cut "
     "segments, videos_full/ and subtitles_full/ the full videos"
 )
-NAMED = 20  # videos of one line
+NAMED = 20  # at most so many videos are named in one line
 
 
-def sources(release: MaverixRelease, names: Sequence[str]) -> list[Source]:
-    """The videos of each length that tasks show (Benchmark.sources).
+def media_sources(release: MaverixRelease, names: Sequence[str]) -> list[Source]:
+    """Return the video files of each length that the tasks show (Benchmark.sources).
 
-    All tasks of a run ask the same items: one whose video has no sound is left out of each of them
-    if A or V+A is among them.
+    All tasks of a run ask the same items. If A or V+A is among them, an item whose video has no
+    sound is left out of all tasks.
     """
     tasks = [TASKS[name] for name in names]
-    # Our own form has one file for both lengths.
+    # Data in our own schema have one file for both lengths.
     asked = {task.length for task in tasks}
     lengths = [length for length in release.lengths if length in asked] or ["localized"]
     with_sound = any(task.mode.sound for task in tasks)
@@ -62,10 +64,10 @@ def _source(release: MaverixRelease, names: Sequence[str], length: str, with_sou
 
     def unfit(record: str, info: VideoInfo) -> str:
         if with_sound and not info.has_audio:
-            return "its video has no audio stream, and A and V+A need sound"
+            return "its video has no audio stream, and A and V+A require sound"
         path = release.subtitles_of(items[record].video, length)
         try:
-            _ = path and subtitles.read(path)
+            _ = path and subtitles.read_cues(path)
         except DataError as error:
             return f"subtitles: {error}"
         return ""
@@ -86,13 +88,19 @@ def _source(release: MaverixRelease, names: Sequence[str], length: str, with_sou
 
 @dataclass(frozen=True)
 class MaverixData(LoadedData):
-    """The data of a run, with what its model cannot read; files may go while it answers."""
+    """A run's data, with lines about missing subtitles.
 
-    silent: Sequence[str] = ()  # lines on items without subtitles (`silent`)
+    The lines are made before the model runs, since files may disappear during the run.
+    """
+
+    silent: Sequence[str] = ()  # lines about items without subtitles (`silent`)
 
 
 def silent(loaded: LoadedData, names: Sequence[str]) -> list[str]:
-    """Lines on items without cues: there S is the bare question, and V+S is V."""
+    """Return lines about items without subtitles in S and V+S.
+
+    For such an item, S is the question alone, and V+S equals V.
+    """
     lines = []
     tasks = [TASKS[name] for name in names]
     for length in sorted({task.length for task in tasks if task.mode.subtitles}):
@@ -107,7 +115,7 @@ def silent(loaded: LoadedData, names: Sequence[str]) -> list[str]:
 
 
 def items(loaded: LoadedData) -> list[Item]:
-    """The items that all tasks of the run ask, in the file's order."""
+    """Return the items that all tasks of the run ask, in the file's order."""
     tasks = {task for one in loaded.sources for task in one.source.tasks}
     left_out = loaded.left_out(min(tasks, default=""))
     return [item for item in loaded.release.items if item.id not in left_out]
@@ -117,12 +125,12 @@ def items(loaded: LoadedData) -> list[Item]:
 
 
 def shown_order(item: Item) -> list[int]:
-    """Places in the file of the options in the order in which they are shown.
+    """Return the indices of an item's options in the file, in the order in which they are shown.
 
-    Depends on the id only: the same on every machine and rank, under --limit, and for every mode.
-    Over many ids each option, so the right one too, falls on each letter equally often. Exactly as
-    often within one file would need the other items, and an item's letters would change with them.
-    A file that says `shuffled` keeps its order.
+    The order follows from the id alone, so that it is the same on every machine and rank, under
+    `--limit`, and in every mode. Over many ids, each option, and so the right one, has each letter
+    equally often. Exactly equal numbers within one file would need the other items, and an item's
+    letters would change with them. Items marked `shuffled` keep the file's order.
     """
 
     def rank(place: int) -> str:
@@ -132,8 +140,8 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
-    """A task's docs (Benchmark.docs)."""
+def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
+    """Return a task's docs (Benchmark.docs)."""
     asked = TASKS[task]
     made: list[ChoiceDoc | OpenDoc] = []
     for item in items(loaded):
@@ -142,7 +150,7 @@ def docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
             made += _open_ended(item, shared)
         elif asked.kind == "choice":
             made.append(_choice(item, shared))
-        else:  # each option stands once at each letter
+        else:  # in turn, each option has each letter once
             made += [
                 {**_choice(item, shared, turn), "id": f"{item.id}/r{turn}", "rotation": turn}
                 for turn in range(N_OPTIONS)
@@ -151,14 +159,14 @@ def docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
 
 
 def _shared(loaded: LoadedData, item: Item, task: MaverixTask) -> AskedItem:
-    """What all docs of an item have, in plain types; "" stands for what is unlabelled.
+    """Return the fields that all docs of an item share, in plain types; "" for a missing label.
 
-    A segment that ends a rounded second after its video (video_checks.py) ends with it.
+    A segment that ends after its video by a rounded second (video_checks.py) ends with the video.
     """
     release: MaverixRelease = loaded.release
     infos = [one.infos.get(one.source.windows[item.id].video) for one in loaded.sources[:1]]
     seconds = next((info.end for info in infos if info is not None), math.inf)
-    # A cut file's is another one.
+    # A cut file has another length than its whole video.
     measured = "" if release.released else duration_class(seconds)
     return {
         "id": item.id,
@@ -181,7 +189,10 @@ def _shared(loaded: LoadedData, item: Item, task: MaverixTask) -> AskedItem:
 def _window(
     release: MaverixRelease, item: Item, length: str, seconds: float = math.inf
 ) -> ShownWindow:
-    """Its files, and the segment in them; None and None is the whole video."""
+    """Return an item's files, with start and end of its segment in seconds.
+
+    Both times are None for the whole video.
+    """
     path = release.subtitles_of(item.video, length)
     whole = length == "long" or item.start is None or item.end is None
     return {
@@ -193,7 +204,7 @@ def _window(
 
 
 def _choice(item: Item, shared: AskedItem, turn: int = 0) -> ChoiceDoc:
-    """The item with its eight options, moved up by `turn` places."""
+    """Return the doc of an item's eight options, moved up by `turn` places."""
     order = shown_order(item)
     order = [*order[turn:], *order[:turn]]
     answer = LETTERS[order.index(LETTERS.index(item.answer))]
@@ -202,9 +213,9 @@ def _choice(item: Item, shared: AskedItem, turn: int = 0) -> ChoiceDoc:
 
 
 def _open_ended(item: Item, shared: AskedItem) -> list[OpenDoc]:
-    """The question and its paraphrase, with the reference that both share.
+    """Return the docs of the question and its paraphrase, which share the reference.
 
-    `references` and `lure`, a wrong option, are for scripted models.
+    Scripted models use `references` and `lure`, a wrong option.
     """
     wrong = [place for place in shown_order(item) if LETTERS[place] != item.answer]
     wordings = {"original": item.opened or item.question, "paraphrase": item.paraphrase}
@@ -226,11 +237,11 @@ def _open_ended(item: Item, shared: AskedItem) -> list[OpenDoc]:
 # --- subtitles ----------------------------------------------------------------------------------
 
 
-_read_cues = functools.lru_cache(maxsize=1024)(subtitles.read)
+_read_cues = functools.lru_cache(maxsize=1024)(subtitles.read_cues)
 
 
 def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:
-    """Those of the doc's segment, rebased to its beginning."""
+    """Return the subtitles of a doc's segment, with times from the segment's start."""
     path, start, end = doc["subtitle_path"], doc["start"], doc["end"]
     found = _read_cues(Path(path)) if path else []
     return found if start is None or end is None else subtitles.cut(found, start, end)
@@ -239,13 +250,13 @@ def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:
 # --- the user's files ---------------------------------------------------------------------------
 
 
-def notes(release: MaverixRelease) -> list[str]:
-    """Lines for `data status`: the file's form, borrowed wordings, and missing subtitles."""
+def status_notes(release: MaverixRelease) -> list[str]:
+    """Return lines for `data status`: the file's form, borrowed wordings, missing subtitles."""
     lines = [RELEASED if release.released else OUR_SCHEMA, *release.notes]
     if borrowed := release.borrowed:
         lines.append(
-            f"{len(borrowed)} questions whose first open wording is that of their video's first "
-            f"question: {', '.join(borrowed)}"
+            f"{len(borrowed)} questions whose first open wording is the same as "
+            f"that of their video's first question: {', '.join(borrowed)}"
         )
     for length in release.lengths:
         lost = [video for video in release.videos if release.subtitles_of(video, length) is None]

@@ -1,7 +1,7 @@
-"""The judge's questions about MAVERIX, a request each.
+"""The judge's criteria for MAVERIX, with one request each.
 
-Four ratings of an open answer (paper, C.2), and how consistent the answers to a question's two
-wordings are (the authors' code).
+Four of them rate an open answer (paper, C.2). The fifth rates the consistency of the answers to a
+question's two wordings (the authors' code).
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
 
 _USER = ("question", "reference", "candidate")
-_ANSWERS = ("candidate", "candidate_paraphrase")  # a model under test wrote them
+_ANSWERS = ("candidate", "candidate_paraphrase")  # fields that the tested model wrote
 _PLACEHOLDERS = {
     **dict.fromkeys((*DIMENSIONS, CONSISTENCY), ()),
     "user": _USER,
     f"user_{CONSISTENCY}": ("question", "paraphrase", "reference", *_ANSWERS),
 }
-# A user's file may have one for each dimension, as the authors' code does; `user` is for the rest.
+# A user's file may have a part for each dimension, like the authors' code; `user` serves all
+# others.
 _OWN_USER = {f"user_{dimension}": _USER for dimension in DIMENSIONS}
 
 
-LOWEST, HIGHEST = 0, 5  # of a rating
+LOWEST, HIGHEST = 0, 5  # range of a rating
 
 
 class MaverixRating(BaseModel):
     """The judge's reply: a whole number, as in the paper."""
 
-    # The title is part of a request: a change asks every cached judgement again.
+    # The title is part of every request: a change would repeat all cached judgements.
     model_config = ConfigDict(extra="forbid", title="Rating")
 
     score: int = Field(ge=LOWEST, le=HIGHEST)
@@ -40,7 +41,7 @@ prompt = prompts.file("maverix", "judge", _PLACEHOLDERS, _OWN_USER)
 
 @prompts.once
 def criteria() -> dict[str, Criterion]:
-    """The criterion of each dimension and of consistency; the fields are _PLACEHOLDERS."""
+    """Return the criterion of each dimension and of consistency, by name; fields: _PLACEHOLDERS."""
     given = prompt()
     return {
         name: Criterion(

@@ -1,4 +1,4 @@
-"""The five input modes, and the labels by which the paper splits its results (Tables 3-5, 10)."""
+"""The five input modes, and the labels by which the paper splits results (Tables 3-5, 10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LETTERS = "ABCDEFGH"
 
 
 class Mode(NamedTuple):
-    """What of a video reaches the model in one column of Table 3."""
+    """An input mode, one column of Table 3: the streams of a video that reach the model."""
 
     slug: str  # in task names
     title: str  # in the paper's tables
@@ -18,8 +18,8 @@ class Mode(NamedTuple):
     subtitles: bool
 
 
-# V+A carries no subtitles: the paper leaves it open, and with them the column would not tell what
-# the sound is worth.
+# V+A has no subtitles. The paper does not say whether it has; with subtitles, the column would not
+# measure the effect of sound alone.
 MODES = {
     "a": Mode("a", "A", picture=False, sound=True, subtitles=False),
     "s": Mode("s", "S", picture=False, sound=False, subtitles=True),
@@ -30,14 +30,14 @@ MODES = {
 
 
 class MaverixTask(NamedTuple):
-    """What a task asks."""
+    """The kind, the input mode and the length of a task's videos."""
 
     kind: str  # choice, circular or open
     mode: Mode
     length: str  # localized: an item's segment; long: the whole video
 
 
-KINDS = {"": "choice", "_circular": "circular", "_oe": "open"}  # by the end of a task's name
+KINDS = {"": "choice", "_circular": "circular", "_oe": "open"}  # by the last part of a task's name
 TASKS = {
     f"maverix_{start}{mode.slug}{end}": MaverixTask(kind, mode, length)
     for start, length in (("", "localized"), ("long_", "long"))
@@ -48,15 +48,15 @@ TASKS = {
 
 
 def duration_class(seconds: float) -> str:
-    """The paper's class of a whole video's length: under 1 minute, 1 to 10, 10 and more."""
+    """Return the paper's class of a whole video's length: under 1 minute, 1 to 10, 10 and more."""
     return "short" if seconds < 60 else "middle" if seconds < 600 else "long"
 
 
 UNIMODAL, MULTIMODAL = ("a", "s", "v"), ("vs", "av")
 
-# Each split's labels: slug in our data and in metric names -> title in the paper's tables. The
-# paper has three vocabularies of abilities (introduction, Table 2, Table 10): Table 10's has
-# results, so it is ours.
+# Split -> slug, in our data and in metric names -> title in the paper's tables. The paper has three
+# vocabularies of abilities (introduction, Table 2, Table 10). Here it is Table 10's, the one with
+# results.
 SPLITS: dict[str, dict[str, str]] = {
     "difficulty": {"easy": "Easy", "medium": "Medium", "hard": "Hard"},
     "agentic": {
@@ -107,5 +107,6 @@ SPLITS: dict[str, dict[str, str]] = {
     },
 }
 
-DIMENSIONS = ("correctness", "detail", "context", "temporal")  # of open answers, 0 to 5 each
-CONSISTENCY = "consistency"  # of a question's two open answers, 0 to 5 as well
+# Ratings of an open answer, 0 to 5 each.
+DIMENSIONS = ("correctness", "detail", "context", "temporal")
+CONSISTENCY = "consistency"  # rating of a question's two open answers, 0 to 5

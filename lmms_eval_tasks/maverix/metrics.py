@@ -1,12 +1,12 @@
-"""MAVERIX's numbers, from items.
+"""MAVERIX's numbers, computed from items.
 
-Three lists of metrics: CHOICE (Tables 3 to 5 and 10), CIRCULAR (all eight rotations of a question,
-and where the model likes to answer: ours), and OPEN (four rated dimensions; a question beside its
-paraphrase). Table 3's best modes are joined of several tasks.
+There are three lists of metrics. CHOICE is for Tables 3 to 5 and 10. CIRCULAR is ours: all eight
+rotations of a question, and the letters that the model prefers. OPEN has four rated dimensions, and
+compares a question with its paraphrase. The best modes of Table 3 join several tasks.
 
-Names that end in `_authors` are what their code makes of the same replies and verdicts. Where the
-data ask a question openly in another one's words (`borrowed`), our numbers are without those
-answers.
+A metric whose name ends in `_authors` is the number of the authors' code for the same replies and
+verdicts. In some data, an open question has another question's words (`borrowed`). Our metrics
+leave these answers out.
 """
 
 from __future__ import annotations
@@ -47,14 +47,17 @@ Takes = Callable[[OpenItem], bool]
 
 # --- numbers of every kind ----------------------------------------------------------------------
 
-SOUND = ("delivered", "unknown", "raises", "not delivered")  # states of an item, best first
+SOUND = ("delivered", "unknown", "raises", "not delivered")  # states of an item's sound, best first
 WITHOUT = frozenset({"raises", "not delivered"})  # no sound arrived
 WITH_SOUND = tuple(slug for slug, mode in MODES.items() if mode.sound)
-NO_REPLY = frozenset({"model_error", "error"})  # nothing that the model wrote
+NO_REPLY = frozenset({"model_error", "error"})  # statuses without a reply of the model
 
 
 def _words(items: Sequence[AnyItem]) -> float | None:
-    """Mean length of the replies in words; an empty one has 0, a failed request is no reply."""
+    """Return the mean length of replies in words.
+
+    An empty reply has 0 words; failed requests do not count.
+    """
     return aggregate.mean(item["words"] for item in items if item["status"] not in NO_REPLY)
 
 
@@ -69,7 +72,10 @@ def _with_sound(item: AnyItem) -> bool:
 
 
 def _silent_elsewhere(mode: str) -> Metric[AnyItem]:
-    """Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A."""
+    """Return a count of items of other modes whose model gets no sound in `mode`, run or not.
+
+    In such a mode, S stands in for A.
+    """
     return _count(
         f"n_sound_missing_{mode}",
         lambda item: item["hears"][mode] in WITHOUT,
@@ -95,7 +101,7 @@ _ACCURACIES: list[Metric[ChoiceItem]] = [
 ]
 CHOICE: list[Metric[ChoiceItem]] = [
     *_ACCURACIES,
-    Metric(  # right letters by the authors' rule, of all items; an empty reply is wrong
+    Metric(  # share of right letters by the authors' rule; an empty reply is wrong
         "acc_authors",
         lambda items: aggregate.mean(float(i["letter_authors"] == i["answer"]) for i in items),
     ),
@@ -107,11 +113,12 @@ CHOICE: list[Metric[ChoiceItem]] = [
 
 
 def position_bias(items: Sequence[ChoiceItem]) -> float | None:
-    """Total variation distance between the letters chosen and the letters of the truth.
+    """Return the total variation distance between the chosen letters and the right letters.
 
-    Over readable answers: half the sum over A-H of |share chosen - share true|. 0 for a model
-    that is always right, about 0 for one that guesses uniformly, 7/8 for one that always gives the
-    same letter while the truth visits all eight alike (with `--limit` it may reach 1).
+    Over readable answers, this is half the sum over A-H of |share chosen - share right|. 0 means a
+    model that is always right; uniform guesses have about 0. A model that always gives the same
+    letter has 7/8, if each letter is right equally often; with `--limit` the value may reach 1.
+    None without a readable answer.
     """
     read = [item for item in items if item["status"] == "ok" and item["letter"] is not None]
     if not read:
@@ -135,7 +142,7 @@ CIRCULAR: list[Metric[ChoiceItem]] = [
 
 # --- open answers -------------------------------------------------------------------------------
 
-GOOD = 4  # correctness from which an answer counts as right in `robust_both`
+GOOD = 4  # lowest correctness of an answer that counts as right in `robust_both`
 VERSIONS = ("original", "paraphrase")
 
 
@@ -144,16 +151,17 @@ def _is_first(item: OpenItem) -> bool:
 
 
 def pairs(items: Sequence[OpenItem]) -> list[tuple[OpenItem, OpenItem]]:
-    """The items of both wordings of a question, sorted by question."""
+    """Return the items of both wordings of each question, sorted by question."""
     second = {item["question_id"]: item for item in items if not _is_first(item)}
     firsts = {item["question_id"]: item for item in items if _is_first(item)}
     return [(firsts[name], second[name]) for name in sorted(firsts.keys() & second.keys())]
 
 
 def _robust(items: Sequence[OpenItem]) -> dict[str, tuple[str, float]]:
-    """By question with both answers rated: the video, and 1 if correctness is GOOD in both.
+    """Return the video, and 1 if correctness is GOOD in both wordings, else 0, by question id.
 
-    None in a run not judged. The paper names robustness without defining it.
+    Only questions with two rated answers count. A run without judgements has none. The paper
+    mentions robustness without a definition.
     """
     if aggregate.is_unjudged(rating_means.ratings("correctness", items)):
         return {}
@@ -171,34 +179,43 @@ def _unborrowed(item: OpenItem) -> bool:
 
 
 def _is_own(item: OpenItem) -> bool:
-    """Return whether it answers its own question: a borrowed first wording is another one's."""
+    """Return True if an answer's wording is its own question's, not another question's."""
     return _unborrowed(item) or not _is_first(item)
 
 
 def _is_asked(item: OpenItem) -> bool:
-    """Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers."""
+    """Return True for the first wording, whose ratings Tables 6, 8 and 9 average (852 answers)."""
     return _is_first(item) and _is_own(item)
 
 
 def _kept_for_both(item: OpenItem) -> bool:
-    """Return whether it has the rating of both answers to its question (the first wording)."""
+    """Return True if the item holds the rating of both answers to its question.
+
+    That is the item of the first wording.
+    """
     return CONSISTENCY in (item.get("dimensions") or {})
 
 
 def score_of_authors(raw: str) -> float:
-    """The score that the authors' code reads: the whole part of a dict's `score`, or 0."""
+    """Return the score that the authors' code reads from a judge's reply.
+
+    That is the whole part of `score` if the reply is a Python dict, else 0.
+    """
     with warnings.catch_warnings():
-        # Of prose that Python's parser sees; 3.10 and 3.11 call it deprecated.
+        # Prose may warn when Python parses it; in 3.10 and 3.11 as deprecated.
         for kind in (SyntaxWarning, DeprecationWarning):
             warnings.simplefilter("ignore", kind)
         try:
             return float(int(ast.literal_eval(raw).get("score", 0)))
-        except Exception:  # whatever a judge may write
+        except Exception:  # a judge's reply may be any text
             return 0.0
 
 
 def _mean_authors(dimension: str, items: Sequence[OpenItem]) -> float | None:
-    """Mean with ratings that we lack as their code has them; None in a run not judged yet."""
+    """Return the mean rating, with the authors' reading of replies that have no rating here.
+
+    The mean is None if the run is not judged yet.
+    """
 
     def score(item: OpenItem) -> float:
         value = rating_means.value(rating_means.rating(dimension, item))
@@ -210,20 +227,23 @@ def _mean_authors(dimension: str, items: Sequence[OpenItem]) -> float | None:
 
 
 def _rated(
-    name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None
+    name: str, where: Takes, theirs: Takes, host_fields: tuple[str, ...] | None
 ) -> list[Metric[OpenItem]]:
-    """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
+    """Return the forms of a rating's mean.
+
+    The authors' mean is over the items for which `theirs` is True, including borrowed wordings.
+    """
     made: list[Metric[OpenItem]] = rating_metrics(name, partial(rating_means.ratings, name))
     mean, *others = (replace(one, include=where) for one in made)
     return [
-        replace(mean, host_fields=shown, per_unit=partial(rating_means.units, name)),
+        replace(mean, host_fields=host_fields, per_unit=partial(rating_means.units, name)),
         *others,
         Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
     ]
 
 
 def _of_dimension(name: str) -> list[Metric[OpenItem]]:
-    """A dimension's numbers of all first wordings, by category, and of both wordings."""
+    """Return a dimension's metrics of all first wordings, by category, and of both wordings."""
     mean, *others = _rated(name, _is_asked, _is_first, (f"dimensions.{name}",))
     both = replace(mean, name=f"{name}_both_wordings", include=_is_own, host_fields=None)
     return [mean, *others, *split(mean, "agentic", SPLITS["agentic"]), both]
@@ -258,14 +278,14 @@ JOIN_NEEDS = ("status", "right", "hears")
 
 
 def table3(sides: Mapping[str, Sequence[ChoiceItem]]) -> dict[str, float | None]:
-    """JOINED of the modes' choice items by task; {} of a single mode."""
+    """Return the numbers of JOINED from the modes' choice items by task; {} for a single mode."""
     if len(sides) < 2:
         return {}
     modes = {TASKS[task].mode.slug: items for task, items in sides.items()}
     accuracies = {mode: aggregate.accuracy(items) for mode, items in modes.items()}
     sound = {}
     for mode in WITH_SOUND:
-        # What a mode's own items say of its sound goes before what the others' do.
+        # A mode's own items know its sound best; without any, the items of other modes decide.
         told = [modes[mode]] if mode in modes else list(modes.values())
         sound[mode] = _worst([item["hears"][mode] for items in told for item in items])
     return joined(accuracies, sound)
@@ -274,12 +294,16 @@ def table3(sides: Mapping[str, Sequence[ChoiceItem]]) -> dict[str, float | None]
 def joined(
     accuracies: Mapping[str, float | None], sound: Mapping[str, str]
 ) -> dict[str, float | None]:
-    """Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), and multi less uni (Table 3's caption).
+    """Return Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), and their difference (Table 3).
 
-    A mode whose sound does not reach the model is left out: what it measures is another mode's
-    input. Best-Uni is then the better of S and V, Best-Multi V+S, as in the paper's rows of models
-    without sound, whether A and V+A were run or not. No number unless every other mode has one: the
-    best of fewer would be another number under the same name. By mode: 0 to 1, and states.
+    A mode whose sound does not reach the model is left out, because it measures the input of
+    another mode. Best-Uni is then the better of S and V, and Best-Multi is V+S, as in the paper's
+    rows of models without sound, whether A and V+A were run or not. If any other mode has no
+    number, there is none: the best of fewer modes would be a different number with the same name.
+
+    Args:
+        accuracies: by mode, 0..1.
+        sound: by mode, a state of SOUND.
     """
     silent = left_out(sound)
 
@@ -294,22 +318,23 @@ def joined(
 
 
 def _worst(states: Sequence[str]) -> str:
-    """The worst state of sound; "" of none."""
+    """Return the worst of some states of sound; "" if there is none."""
     return max(filter(None, states), key=SOUND.index, default="")
 
 
 def left_out(sound: Mapping[str, str]) -> set[str]:
-    """Modes whose sound did not arrive, by their states.
+    """Return the modes whose sound did not arrive.
 
-    A and V+A have a state each: one class of the host sends a wav and drops an mp4's track, another
-    does the opposite. Where one has none, the other's holds.
+    A and V+A have separate states, because one model class of lmms-eval sends a wav and drops an
+    mp4's sound, and another does the opposite. If one of the two has no state, the other's state
+    counts.
     """
     fallback = _worst([sound.get(mode, "") for mode in WITH_SOUND])
     return {mode for mode in WITH_SOUND if (sound.get(mode) or fallback) in WITHOUT}
 
 
 def table3_notes(sides: Mapping[str, Items]) -> list[str]:
-    """A line if the modes of saved runs were not asked the same items."""
+    """Return a line if the modes of saved runs did not ask the same items."""
     asked = {TASKS[task].mode.slug: own for task, own in sides.items()}
     counts = aggregate.unlike({m.title: asked[slug] for slug, m in MODES.items() if slug in asked})
-    return [f"the modes were not asked the same items ({counts})"] if counts else []
+    return [f"the modes have different items ({counts})"] if counts else []

@@ -1,15 +1,15 @@
-"""MAVERIX's data file, the authors' released lines or a form of our own, read into items.
+"""MAVERIX's data file: the authors' released lines, or our own schema, read into items.
 
-    ROOT/maverix/data.jsonl       the released lines (`_from_released`); or ours:
-    ROOT/maverix/data.json        {"version": "...", "items": [...]}, or the list alone (`Item`)
-    ROOT/maverix/videos/NAME.mp4  or another known ending (released_files.VIDEO_ENDINGS)
+    ROOT/maverix/data.jsonl        the released lines (`_from_released`); or ours:
+    ROOT/maverix/data.json         {"version": "...", "items": [...]}, or the list alone (`Item`)
+    ROOT/maverix/videos/NAME.mp4   or another known ending (released_files.VIDEO_ENDINGS)
     ROOT/maverix/subtitles/NAME.srt
-    ROOT/maverix/videos_full, subtitles_full    beside released lines, whose videos are cut
+    ROOT/maverix/videos_full, subtitles_full  beside released lines, whose videos are cut
 
-An item is one of the paper's 852 unique questions: it is asked once with its eight options, and
-twice openly, as it stands and as its paraphrase. A file of another form stops with the place of its
-first error. What is wrong with single items is collected, so that the others can be run where the
-user allows it.
+An item is one of the paper's 852 unique questions. It is asked once with its eight options and
+twice openly, in its own words and as a paraphrase. A file of another form is an error whose message
+names the first place. Errors in single items are collected, so that the other items can be run if
+the user allows it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, quoted
 
-# Ours, and the authors'.
+# Our names, then the authors'.
 FILE_NAMES = ("data.json", "data.jsonl", "test_full.jsonl")
-# Beside the data file; and as released.
+# Our name beside the data file, then the released one.
 FOLDERS = {"videos": ("videos", "vid"), "subtitles": ("subtitles", "subtitle")}
-# Stand for missing options in the released lines, of first and of second questions.
+# Texts in place of missing options in the released lines, for first and for second questions.
 _FILLERS = ("unsure", "nan")
-# What the full set holds (paper, Table 1 and Benchmark Design); each question is asked once with
-# eight options, and twice openly.
+# Counts of the full set (paper, Table 1 and Benchmark Design). Each question is asked once with
+# eight options and twice openly.
 PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
 ASKED_EACH = 3
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -57,22 +57,22 @@ class Item(BaseModel):
     # Seconds of the localized segment, from the video's first frame; both null: the whole video.
     start: Seconds | None
     end: Seconds | None
-    question: Text  # as asked with the options, and as the first of the two open questions
-    opened: Text | None = None  # the first open one, where the file has a text of its own for it
-    borrowed: bool = False  # whether `opened` is another question's: the video's first one
+    question: Text  # wording with the options, and of the first open question
+    opened: Text | None = None  # wording of the first open question, if the file has a separate one
+    borrowed: bool = False  # True if `opened` is the wording of the video's first question
     paraphrase: Text
-    # In the file's order, without letters; `answer` is the letter of the right one in that order.
+    # In the file's order, without letters; `answer` is the right option's letter in this order.
     options: Annotated[list[Text], Field(min_length=N_OPTIONS, max_length=N_OPTIONS)]
     answer: Annotated[str, Field(pattern=f"^[{LETTERS}]$")]
-    reference: Text  # answer to the open questions
-    # Slugs of labels.SPLITS. Null: unlabelled, but for `duration`, which is measured then.
+    reference: Text  # reference answer to the open questions
+    # Slugs of labels.SPLITS. Null means no label, except for `duration`, which is then measured.
     difficulty: str | None = None
     agentic: str | None = None
     audio: str | None = None
     topic: str | None = None
     ability: str | None = None
     duration: str | None = None
-    shuffled: bool = False  # the file's answers are uniformly spread over the letters already
+    shuffled: bool = False  # True if the file already spreads right options evenly over the letters
 
     @field_validator("options")
     @classmethod
@@ -95,19 +95,22 @@ class Item(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Item:
         if (self.start is None) != (self.end is None):
-            raise ValueError("only one of start and end is given; null for both is the whole")
+            raise ValueError(
+                "only one of start and end is given; null for both stands for the whole video"
+            )
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError(f"start {self.start:g} is not before end {self.end:g}")
-        # What the authors released is asked as it is.
+        # Released questions are used without this check.
         if self.opened is None and folded(self.question) == folded(self.paraphrase):
-            raise ValueError("paraphrase is the question's own text")
+            raise ValueError("paraphrase equals the question")
         return self
 
 
 def folded(text: str) -> str:
-    """`text` as it is compared here: composed, lower case, single blanks, no full stop at its end.
+    """Return a text in the form in which texts are compared here.
 
-    Weaker than the parser's fold (utils/replies/answers.py), for which "C" and "C#" are one.
+    That is Unicode NFC in lower case, with single blanks and without a full stop at the end. This
+    is weaker than `fold` in utils/replies/answers.py, for which "C" and "C#" are equal.
     """
     return " ".join(unicodedata.normalize("NFC", text).casefold().split()).removesuffix(".")
 
@@ -117,21 +120,22 @@ def folded(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class MaverixRelease(Release):
-    """A data file whose good items are validated, and the folder of its videos."""
+    """A data file with its validated items, and the folder of its videos."""
 
-    items: tuple[Item, ...]  # the good ones, in the file's order
-    # The authors' file: videos and subtitles are cut, the full ones have folders of their own.
+    items: tuple[Item, ...]  # the valid items, in the file's order
+    # True for the authors' file: its videos and subtitles are cut, and the full ones lie in folders
+    # of their own.
     released: bool
     notes: tuple[str, ...]  # further facts about the file
 
     @property
     def n_records(self) -> int:
-        """The number of good items."""
+        """The number of valid items."""
         return len(self.items)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Videos, questions and how often they are asked (PAPER_COUNTS); bad items."""
+        """Numbers of videos, of questions, of times they are asked, and of invalid items."""
         return {
             "videos": len(self.videos),
             "questions": len(self.items),
@@ -141,7 +145,7 @@ class MaverixRelease(Release):
 
     @property
     def files(self) -> dict[str, Path]:
-        """The data file and the subtitles that are there, by their places."""
+        """The data file and the existing subtitles, by their paths below the benchmark's folder."""
         there = dict(self.data_files)
         for length in self.lengths:
             folder = self.folder("subtitles", length).name
@@ -151,44 +155,50 @@ class MaverixRelease(Release):
 
     @property
     def lengths(self) -> tuple[str, ...]:
-        """Of which there are files."""
+        """The lengths of video that have their own files."""
         return ("localized", "long") if self.released else ("localized",)
 
     @property
     def videos(self) -> list[str]:
-        """Names of the good items' videos, in the file's order."""
+        """Names of the valid items' videos, in the file's order."""
         return list(dict.fromkeys(item.video for item in self.items))
 
     @property
     def borrowed(self) -> list[str]:
-        """Ids of good items whose first open wording is that of their video's first question."""
+        """Ids of valid items whose first open wording is that of their video's first question."""
         return [item.id for item in self.items if item.borrowed]
 
     def folder(self, name: str, length: str, form: int = 0) -> Path:
-        """Of videos or subtitles of one length; of the form of a name in FOLDERS."""
+        """Return the folder of videos or subtitles of a length.
+
+        Args:
+            name: a key of FOLDERS.
+            length: `localized` or `long`.
+            form: index of the folder's name in FOLDERS.
+        """
         full = "_full" if self.released and length == "long" else ""
         return self.place.parent / f"{FOLDERS[name][form]}{full}"
 
     def path_of(self, video: str, length: str = "localized") -> Path:
-        """Where the file of `video` is, or would be: videos/NAME with its own or a known ending."""
+        """Return the path of a video, which may be missing: videos/NAME with a known ending."""
         return released_files.video_path(
             [self.folder("videos", length, form) for form in (0, 1)], video
         )
 
     def subtitles_of(self, video: str, length: str = "localized") -> Path | None:
-        """The subtitle file of `video`; None if there is none."""
+        """Return the subtitle file of a video; None if there is none."""
         folders = [self.folder("subtitles", length, form) for form in (0, 1)]
         names = (video, released_files.stem(video))
-        found = (subtitles.find(folder, name) for folder in folders for name in names)
+        found = (subtitles.find_subtitles(folder, name) for folder in folders for name in names)
         return next(filter(None, found), None)
 
 
-def read(path: Path) -> MaverixRelease:
-    """Read and validate a data file, or the one of a folder; kept while the file does not change.
+def read_release(path: Path) -> MaverixRelease:
+    """Read and validate a data file, or the data file in a folder, cached while it does not change.
 
     Raises:
-        DataError: not a file of the schema at all, an item without a usable id or with another
-            item's id, or not one item that can be used; names the file and the place.
+        DataError: the file does not follow the schema, an item has no usable id or another item's
+            id, or no item is valid. The message names the file and the place.
     """
     file = released_files.find_file(path, FILE_NAMES)
     return _read(file, released_files.state(file))
@@ -209,7 +219,7 @@ def _read(file: Path, _state: object) -> MaverixRelease:
     released = "videoID" in first and bool(_LINE.fullmatch(str(first.get("question_id"))))
     ours, notes = _from_released(file, entries) if released else (entries, [])
     items, problems = good_entries(file, ours, Item)
-    # Saved runs name this hash; the empty ones stand for a map of columns that there once was.
+    # Saved runs hold this hash; the empty values stand for a map of columns in earlier versions.
     canonical = json.dumps([content, {}, {}], sort_keys=True)
     digest = hashlib.sha256(canonical.encode()).hexdigest()[:12]
     return MaverixRelease(
@@ -225,7 +235,7 @@ def _read(file: Path, _state: object) -> MaverixRelease:
 
 # --- the released lines -------------------------------------------------------------------------
 
-# Question, and 1 the choice, 2 the open question, 3 its paraphrase.
+# The question's id, then 1 for the choice, 2 for the open question, 3 for its paraphrase.
 _LINE = re.compile(r"((\d{4})_\d)-([123])")
 _RELEASED_LABELS = {
     "agentic": "domain",
@@ -234,7 +244,7 @@ _RELEASED_LABELS = {
     "topic": "sub_category",
     "ability": "task_type",
 }
-# The paper's title -> slug; and where the released lines' words are not the paper's.
+# The paper's title -> slug, and titles that the released lines write otherwise.
 _SLUGS = {split: {folded(t): slug for slug, t in own.items()} for split, own in SPLITS.items()}
 _SLUGS["topic"] |= {
     "movies, tv, and animation": "movies",
@@ -244,21 +254,23 @@ Line = Mapping[str, Any]
 
 
 def _from_released(file: Path, lines: Sequence[Line]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Entries of our schema from the authors' released lines, and what to tell of them.
+    """Return entries of our schema from the authors' released lines, and notes about them.
 
-    Three lines make an item, with the choice's labels. There are no times: the cut files are the
-    segments. A label that is none of the paper's is no reason to lose an item: it has none then,
-    which is told.
+    Three lines form an item, which has the labels of its choice line. There are no times, because
+    the cut files are the segments. A label that the paper does not have is dropped with a note; the
+    item stays.
 
     Raises:
-        DataError: a line's question_id has another form, or is another line's too.
+        DataError: a line's question_id has another form, or occurs twice.
     """
     questions: dict[str, dict[str, Line]] = {}
     for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(str(line.get("question_id")))
         known = questions.setdefault(match[1], {}) if match else {}
         if match is None or match[3] in known:
-            what = "is another line's too" if match else "expected NNNN_q-k, with k from 1 to 3"
+            what = (
+                "occurs in another line too" if match else "expected NNNN_q-k, with k from 1 to 3"
+            )
             given = str(line.get("question_id"))
             raise DataError(f"{file}, line {number}: question_id {given!r:.40}: {what}")
         known[match[3]] = line
@@ -267,7 +279,7 @@ def _from_released(file: Path, lines: Sequence[Line]) -> tuple[list[dict[str, An
     for name, parts in questions.items():
         choice, opened, second = (parts.get(part, {}) for part in "123")
         first = questions.get(f"{name[:4]}_1", {})
-        # Of the full video: that of the cut file is another one.
+        # The duration of the full video, which differs from the cut file's.
         length: Any = choice.get("duration")
         entries.append(
             {
@@ -276,7 +288,7 @@ def _from_released(file: Path, lines: Sequence[Line]) -> tuple[list[dict[str, An
                 "start": None,
                 "end": None,
                 "question": choice.get("question"),
-                "opened": opened.get("question", ""),  # absent ones are errors of the item
+                "opened": opened.get("question", ""),  # an absent text becomes an error of the item
                 "borrowed": parts is not first
                 and _asks(opened) == _asks(first.get("2", {}))
                 and _asks(choice) != _asks(first.get("1", {})),
@@ -297,9 +309,9 @@ def _asks(line: Line) -> str:
 
 
 def _bare(options: Any) -> Any:
-    """Options without the letters in front; a filler may have none."""
+    """Return options without the letters in front of them; a filler may have no letter."""
     if not isinstance(options, list) or len(options) != N_OPTIONS:
-        return options  # an error of the item
+        return options  # the item's validation reports this
     return [
         option.removeprefix(f"{letter}. ") if isinstance(option, str) else option
         for letter, option in zip(LETTERS, options, strict=True)
@@ -307,7 +319,7 @@ def _bare(options: Any) -> Any:
 
 
 def _label_of(split: str, line: Line, unknown: Counter[str]) -> str | None:
-    """The slug of a line's label of a split; others are counted.
+    """Return the slug of a line's label in a split; an unknown label gives None and is counted.
 
     Of several agentic categories the first one counts, as in the authors' code.
     """

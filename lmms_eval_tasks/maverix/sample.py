@@ -1,16 +1,15 @@
 """MAVERIX's packaged sample in our schema: four videos with sound, 20 items.
 
-    maverix/data.json            20 items (release.py); answers and references are all there
+    maverix/data.json            20 items (release.py), with all answers and references
     maverix/videos/lights-N.mp4  N = 1 to 3 of half a minute, 4 of 64 s; 320 x 240, 10 frames a
                                  second, a key frame every 12 s; stereo, 44.1 kHz
     maverix/subtitles/           lights-1.srt, lights-2.srt, lights-4.srt; none for lights-3
 
-Every second of every video has its own colours, its own tone (second_code.py) and its own
-word, so that whatever reaches a model tells which video and which second it was taken from. Nothing
-is spoken: the subtitles' words are their only form. Each question (sample_texts_yaml) is true
-because it is made of that code; what it names occurs once in its video, so that the answer is the
-same for the segment and for the whole video. Labels are made up: they are there so that every split
-has items.
+Every second of every video has its own colours, its own tone (second_code.py) and its own word, so
+that all that reaches a model identifies the video and the second. Nobody speaks: the words exist in
+subtitles only. Each question (sample_texts_yaml) is made from this code, so it is true. The thing
+that a question names occurs once in its video, so that the answer is the same for the segment and
+for the whole video. Labels are arbitrary, so that every split has items.
 """
 
 from __future__ import annotations
@@ -34,23 +33,23 @@ if TYPE_CHECKING:
 
 VERSION = "packaged sample of lmms-eval-tasks"
 VIDEOS = ("lights-1", "lights-2", "lights-3", "lights-4")  # names of the files; 4 is the long one
-SECONDS = (30, 30, 32, 64)  # of the videos, 1 to 4: second_code.COUNT in all
+SECONDS = (30, 30, 32, 64)  # seconds of the videos 1 to 4: second_code.COUNT in all
 SUBTITLED = (1, 2, 4)
-WORD = (0.1, 0.9)  # when a second's word is shown, in seconds after the second began
+WORD = (0.1, 0.9)  # start and end of a second's word, in seconds from the second's beginning
 WIDTH, HEIGHT = 320, 240
 RATE = 44_100  # samples a second
-LEVELS = (0.5, 0.2)  # peak of the left and of the right channel, full scale is 1
-RAMP = 0.005  # seconds at both ends of a tone, so that it does not click
+LEVELS = (0.5, 0.2)  # peaks of the left and the right channel; full scale is 1
+RAMP = 0.005  # seconds of fading at both ends of a tone, against clicks
 
 PLAYED = Played(
-    # Open answers are not among them: their ratings from 0 to 5 need a language model.
+    # Without open answers, whose ratings from 0 to 5 need a language model.
     tasks=("maverix_table3", "maverix_a_circular"),
     oracle={
         **{f"maverix_{mode}": {"acc": 1.0} for mode in MODES},
         "maverix_table3": {"best_uni": 1.0, "best_multi": 1.0},
         "maverix_a_circular": {"acc": 1.0, "circ_acc": 1.0},
     },
-    # Over rotations, each a draw of its own; A, V and V+A ask the same text.
+    # Over rotations, whose draws are independent; A, V and V+A have the same text.
     coin=(
         Chance(
             "rotations",
@@ -61,35 +60,35 @@ PLAYED = Played(
     ),
     headline=("maverix_av", "acc"),
 )
-# How many of the questions what a mode hands over decides: most are of picture and sound at once.
+# The number of questions that a mode's input decides; most need picture and sound together.
 DECIDED = {"maverix_s": 0, "maverix_a": 3, "maverix_v": 2, "maverix_vs": 5, "maverix_av": 17}
 
 
 class SampleSecond(NamedTuple):
-    """A second of a video of the sample: `second` s to `second` + 1 s."""
+    """A second of a video of the sample, from `second` s to `second` + 1 s."""
 
-    video: int  # from 1 on
-    second: int  # from 0 on
+    video: int  # number of the video, from 1
+    second: int  # number of the second in the video, from 0
 
     @property
     def number(self) -> int:
-        """Its place among all seconds of the sample, from 0 on."""
+        """The second's number among all seconds of the sample, from 0."""
         return sum(SECONDS[: self.video - 1]) + self.second
 
     @property
     def sides(self) -> str:
-        """The colours of both halves, in words; they change every second."""
+        """The colours of both halves of the picture, in words; they change every second."""
         left, right = second_code.colours(self.number)
         return f"{left} on the left and {right} on the right"
 
     @property
     def tone(self) -> str:
-        """Its tone, in words."""
+        """The second's tone, in words."""
         return f"{second_code.hertz(self.number)} Hz"
 
     @property
     def word(self) -> str:
-        """What the subtitles say: its number in words."""
+        """The text of the subtitles: the second's number in words."""
         return in_words(self.number)
 
 
@@ -103,7 +102,7 @@ _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 
 
 def in_words(number: int) -> str:
-    """0 to 199 in English words."""
+    """Return a number of 0 to 199 in English words."""
     if number >= 100:
         rest = in_words(number - 100) if number > 100 else ""
         return f"one hundred {rest}".strip()
@@ -116,11 +115,11 @@ def in_words(number: int) -> str:
 # --- the files ------------------------------------------------------------------------------------
 
 
-def videos() -> dict[str, Clip]:
-    """All videos, by file."""
+def sample_videos() -> dict[str, Clip]:
+    """Return all videos, by path."""
     return {
         f"videos/{name}.mp4": Clip(
-            functools.partial(frames, video),
+            functools.partial(video_frames, video),
             TICKS,
             functools.partial(sound, video),
             RATE,
@@ -131,15 +130,15 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, object]:
-    """All other files."""
+def sample_files() -> dict[str, object]:
+    """Return all files except the videos, by path."""
     data = json.dumps({"version": VERSION, "items": items()}, ensure_ascii=False, indent=1)
     made = {f"subtitles/{VIDEOS[video - 1]}.srt": subtitles(video) for video in SUBTITLED}
     return {**made, "data.json": f"{data}\n"}
 
 
-def frames(video: int) -> Iterator[NDArray[np.uint8]]:
-    """Every frame of a video, (HEIGHT, WIDTH, 3): two halves in their colours, a bar below."""
+def video_frames(video: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield every frame of a video, (HEIGHT, WIDTH, 3): two coloured halves above a bar."""
     import numpy as np
 
     top = round(BAR * HEIGHT)
@@ -155,7 +154,7 @@ def frames(video: int) -> Iterator[NDArray[np.uint8]]:
 
 
 def sound(video: int) -> NDArray[np.float32]:
-    """The tones of a video, (2, seconds * RATE), in [-1, 1]; the right channel is softer."""
+    """Return the tones of a video, (2, seconds * RATE), in [-1, 1]; the right channel is softer."""
     import numpy as np
 
     clock = np.arange(RATE) / RATE
@@ -166,7 +165,7 @@ def sound(video: int) -> NDArray[np.float32]:
 
 
 def subtitles(video: int) -> str:
-    """The srt file of a video, 1 to 4: one word a second."""
+    """Return the srt file of a video, 1 to 4, with one word a second."""
     return "\n".join(
         f"{second + 1}\n{clock(second + WORD[0])} --> {clock(second + WORD[1])}\n"
         f"Word {SampleSecond(video, second).word}.\n"
@@ -180,7 +179,7 @@ SHUFFLED = (4, 13)  # items that keep the file's order of their options
 
 
 class ItemPlan(NamedTuple):
-    """Which question is asked, about which second of which segment; None: of the whole video."""
+    """The kind of an item's question, with its second and segment; None: the whole video."""
 
     kind: str
     video: int
@@ -191,24 +190,24 @@ class ItemPlan(NamedTuple):
 class SampleTexts(TypedDict):
     """The content of sample_texts_yaml."""
 
-    kinds: Mapping[str, Mapping[str, str]]  # of questions: their texts
+    kinds: Mapping[str, Mapping[str, str]]  # texts of each kind of question
     plans: Sequence[tuple[str, int, int, tuple[float, float] | None]]  # fields of ItemPlan
 
 
 @functools.cache
 def texts() -> SampleTexts:
-    """The content of sample_texts_yaml."""
-    content: SampleTexts = scenes.load(__file__, "sample_texts_yaml")
+    """Return the content of sample_texts_yaml."""
+    content: SampleTexts = scenes.load_scenes(__file__, "sample_texts_yaml")
     return content
 
 
 def plans() -> list[ItemPlan]:
-    """One for each item, in their order."""
+    """Return the plan of each item, in their order."""
     return [ItemPlan(*plan) for plan in texts()["plans"]]
 
 
 def items() -> list[dict[str, object]]:
-    """All items in the form of the file (release.py)."""
+    """Return all items in the form of the file (release.py)."""
     return [_item(number, plan) for number, plan in enumerate(plans())]
 
 
@@ -219,7 +218,8 @@ def _item(number: int, plan: ItemPlan) -> dict[str, object]:
     right, *wrong = values(plan.kind, moment)
     texts_of = [kind.get("option", "{}").format(value) for value in (right, *wrong)]
     right_option, *options = [option[0].upper() + option[1:] for option in texts_of]
-    place = (3 * number + 2) % N_OPTIONS  # of the right option: every letter occurs in the file
+    # Place of the right option, so that every letter occurs in the file.
+    place = (3 * number + 2) % N_OPTIONS
     options.insert(place, right_option)
     start, end = plan.segment or (None, None)
     return {
@@ -232,7 +232,7 @@ def _item(number: int, plan: ItemPlan) -> dict[str, object]:
         "options": options,
         "answer": LETTERS[place],
         "reference": kind["reference"].format(right, **shown),
-        # Labels in turn; every other length is left to be measured.
+        # Labels in turn; every second duration is left to be measured.
         **{split: list(known)[number % len(known)] for split, known in SPLITS.items()},
         "duration": ("short" if SECONDS[plan.video - 1] < 60 else "middle") if number % 2 else None,
         "shuffled": number in SHUFFLED,
@@ -240,7 +240,7 @@ def _item(number: int, plan: ItemPlan) -> dict[str, object]:
 
 
 def values(kind: str, moment: SampleSecond) -> list[str]:
-    """Eight values for a kind of question, the right one first."""
+    """Return eight values for a kind of question, the right one first."""
     if kind == "next_tone":
         right = _after(moment)
         others = [one for one in _around(right, N_OPTIONS + 1)[1:] if one != moment]
@@ -262,7 +262,7 @@ def values(kind: str, moment: SampleSecond) -> list[str]:
 
 
 def _around(moment: SampleSecond, count: int) -> list[SampleSecond]:
-    """A moment and the nearest other seconds of its video, those before and after it in turn."""
+    """Return a moment and its nearest other seconds in the video, earlier and later in turn."""
     every = [SampleSecond(moment.video, second) for second in range(SECONDS[moment.video - 1])]
     return sorted(every, key=lambda one: (abs(one.second - moment.second), one.second))[:count]
 
@@ -272,5 +272,5 @@ def _after(moment: SampleSecond, seconds: int = 1) -> SampleSecond:
 
 
 def _wait(moment: SampleSecond) -> int:
-    """Seconds from a moment to the tone that `wait` asks for."""
+    """Return the seconds from a moment to the tone that the question `wait` is about."""
     return 3 + moment.second % 5

@@ -1,7 +1,7 @@
-"""The rows of MAVERIX's tables that no layout can give (leaderboards/maverix.json).
+"""Rows of MAVERIX's tables that no layout can define (leaderboards/maverix.json).
 
-Where the sound does not reach a model, S stands for A and V+S for V+A (the paper's Table 3). What
-rests on such sound, or on sound of which nobody knows whether it arrived, has a mark.
+If sound does not reach a model, S stands in for A and V+S for V+A (the paper's Table 3). Numbers
+have a mark if they rest on such a mode, or on sound that may not have arrived.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from lmms_eval_tasks.maverix.labels import MODES, MULTIMODAL, TASKS, UNIMODAL
 from lmms_eval_tasks.tables.paper_tables import Sure, number
 
 _STANDS_IN = {"a": "s", "av": "vs"}
-_LENGTHS = {"localized": "", "long": "long_"}  # of a video -> how names of tasks begin
+_LENGTHS = {"localized": "", "long": "long_"}  # length of video -> prefix of task names
 
 
 class ModelNumbers(NamedTuple):
     """One model's numbers with one length of video."""
 
     rows: Mapping[tuple[str, str], TableRow]  # by kind and mode
-    sound: Mapping[str, str]  # mode -> metrics.SOUND; of all lengths
+    sound: Mapping[str, str]  # mode -> state of sound (metrics.SOUND), over all lengths
 
     def value(self, kind: str, mode: str, metric: str) -> float | None:
-        """A metric of the mode's own task, or None."""
+        """Return a metric of the mode's own task; None without it."""
         row = self.rows.get((kind, mode))
         return number(row.values.get(metric)) if row else None
 
     def doubts(self, mode: str) -> str:
-        """The mark of a mode whose sound did not arrive, or may not have."""
+        """Return the mark of a mode: "^" for missing sound, "?" for unknown sound, else ""."""
         silent = mode in metrics.left_out(self.sound)
         return "^" if silent else "?" if self.sound.get(mode) == "unknown" else ""
 
     def marks(self, kind: str, mode: str) -> str:
-        """The marks of a mode's own numbers."""
+        """Return the marks of a mode's own numbers."""
         row = self.rows.get((kind, mode))
         return self.doubts(mode) + ("!" if row and row.invalid else "")
 
-    def shown(self, kind: str, mode: str, metric: str) -> Sure | None:
-        """The number in a mode's column, where S may stand for A, and V+S for V+A."""
+    def number(self, kind: str, mode: str, metric: str) -> Sure | None:
+        """Return the number in a mode's column, in which S may stand in for A, and V+S for V+A."""
         marks, other = self.marks(kind, mode), _STANDS_IN.get(mode, "")
         there = [(kind, one) in self.rows for one in (mode, other)]
         if mode in metrics.left_out(self.sound) and there != [True, False]:
@@ -48,7 +48,7 @@ class ModelNumbers(NamedTuple):
         return Sure.marked(self.value(kind, mode, metric), marks)
 
     def by_mode(self) -> dict[str, Sure | None]:
-        """Tables 3 and 6; a joined number has the marks of all modes that it rests on."""
+        """Return the cells of Tables 3 and 6; a joined number has the marks of all its modes."""
         best = metrics.joined({m: self.value("choice", m, "acc") for m in MODES}, self.sound)
         used = MODES.keys() - metrics.left_out(self.sound)
 
@@ -57,17 +57,17 @@ class ModelNumbers(NamedTuple):
             return Sure.marked(best[name], "".join(sorted(marks)))
 
         return {
-            **{mode: self.shown("choice", mode, "acc") for mode in MODES},
-            **{f"correctness_{m}": self.shown("open", m, "correctness_valid") for m in MODES},
+            **{mode: self.number("choice", mode, "acc") for mode in MODES},
+            **{f"correctness_{m}": self.number("open", m, "correctness_valid") for m in MODES},
             "best_uni": joined("best_uni", UNIMODAL),
             "best_multi": joined("best_multi", MULTIMODAL),
             "delta_multi": joined("delta_multi", MODES),
         }
 
 
-def rows(given: Sequence[TableRow]) -> Iterator[TableRow]:
-    """The rows with their marks, and for each model and length one more, `maverix_..._by_mode`."""
-    asked = [(TASKS[row.task], row) for row in given if row.task in TASKS]
+def marked_rows(rows: Sequence[TableRow]) -> Iterator[TableRow]:
+    """Yield the rows with their marks, and a row `maverix_..._by_mode` per model and length."""
+    asked = [(TASKS[row.task], row) for row in rows if row.task in TASKS]
     for model in dict.fromkeys(row.model for _, row in asked):
         own = [(task, row) for task, row in asked if row.model == model]
         numbers = [(task.mode.slug, row) for task, row in own]
@@ -80,18 +80,18 @@ def rows(given: Sequence[TableRow]) -> Iterator[TableRow]:
 
 
 def _state(mode: str, rows: Sequence[tuple[str, TableRow]]) -> str:
-    """What became of a mode's sound (metrics.SOUND), by the counts of a model's tasks; "" unknown.
+    """Return the state of a mode's sound (metrics.SOUND) from the counts of a model's tasks.
 
-    Where the mode was not run, those of the others say whether S stands in for it.
+    If the mode was not run, counts of other modes say whether S stands in for it. "" means unknown.
     """
 
-    def counted(metric: str, *, own: bool = True) -> float | None:
-        found = [number(row.values.get(metric)) for at, row in rows if (at == mode) == own]
+    def counted(metric: str, *, of_model: bool = True) -> float | None:
+        found = [number(row.values.get(metric)) for at, row in rows if (at == mode) == of_model]
         known = [count for count in found if count is not None]
         return sum(known) if known else None
 
     if (missing := counted("n_sound_missing")) is None:
-        missing = counted(f"n_sound_missing_{mode}", own=False)
-        # Without a missing one it may be delivered or not be known: no table tells these two apart.
+        missing = counted(f"n_sound_missing_{mode}", of_model=False)
+        # If no sound is missing, it may be delivered or unknown: tables do not tell these apart.
         return "" if missing is None else "not delivered" if missing else "unknown"
     return "not delivered" if missing else "unknown" if counted("n_sound_unknown") else "delivered"

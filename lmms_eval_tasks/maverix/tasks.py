@@ -1,7 +1,7 @@
-"""MAVERIX: audio-visual questions with eight options, in rotations, and asked openly.
+"""MAVERIX's tasks: audio-visual questions with eight options, their rotations, open questions.
 
-Xie et al. Five input modes tell what sound, picture and subtitles are worth, on an item's segment
-and on the whole video.
+Source: Xie et al. Five input modes measure the effect of sound, picture and subtitles, on an item's
+segment and on the whole video.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from lmms_eval_tasks.benchmark import (
     select_fields,
 )
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
-from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
+from lmms_eval_tasks.judges.verdict import (
+    Criterion,
+    JudgedAnswer,
+    JudgeRequest,
+    ScoringSteps,
+    judged_answer,
+)
 from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
@@ -48,7 +54,7 @@ from lmms_eval_tasks.maverix.items import (
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.media import segments
 from lmms_eval_tasks.models import model_capabilities
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import sounds, subtitles
@@ -59,44 +65,46 @@ from lmms_eval_tasks.utils.replies import answers, reasoning, reply_text
 
 MaverixDoc = ChoiceDoc | OpenDoc
 
-# --- what the model is given --------------------------------------------------------------------
+# --- prompts --------------------------------------------------------------------------------------
 
 
 def choice_prompt(doc: ChoiceDoc) -> list[Part]:
-    """The mode's picture and sound, then the question with its options."""
+    """Return the mode's picture and sound, then the question with its options."""
     options = "\n".join(map("{}. {}".format, LETTERS, doc["options"]))
     return [*_shown(doc), _text(doc, "choice", {"options": options})]
 
 
 def open_prompt(doc: OpenDoc) -> list[Part]:
-    """The mode's picture and sound, then the question."""
+    """Return the mode's picture and sound, then the question."""
     return [*_shown(doc), _text(doc, "open", {})]
 
 
 def _shown(doc: MaverixDoc) -> list[Part]:
-    """The mode's picture and sound.
+    """Return the parts with the mode's picture and sound.
 
-    The video is muted with sound too: most chat classes read sound from the audio item alone, and
-    one that did not would hear it twice; one that reads a video's own track gets it. For simple
-    classes, which use the first visual only (docs/design.md), picture and sound travel as one mp4
-    with its track; sound alone is the wav's path, or its samples for classes that take no path
-    (models/classes.json).
+    In a mode with sound, the video is muted and the sound is a part of its own. Most chat classes
+    read sound from that part alone, and a class that read both would hear it twice. A class that
+    reads a video's own track gets the video with its sound. Simple classes use the first visual
+    only (docs/design.md), so they get picture and sound as one mp4. Sound alone is the wav's path,
+    or its samples for classes that take no path (models/classes.json).
     """
     mode = MODES[doc["mode"]]
 
-    def made(name: str) -> str:
+    def path_of(name: str) -> str:
         path: str | None = getattr(media_of(doc), name)
         if path is None:
-            raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
+            raise MediaError(
+                f"{doc['video_path']}: no audio stream, and {doc['mode']} requires sound"
+            )
         return path
 
     def alone() -> list[object]:
-        path, rate = made("sound"), sounds.RATE
+        path, rate = path_of("sound"), sounds.RATE
         wants = model_capabilities.sound_form(context.current().model) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
-        functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
+        functools.partial(path_of, name) for name in ("video", "sound", "video_with_sound")
     )
     if (
         mode.picture
@@ -112,7 +120,7 @@ def _shown(doc: MaverixDoc) -> list[Part]:
 
 
 def _text(doc: MaverixDoc, part: str, more: Mapping[str, str]) -> Part:
-    """Subtitles or that there are none, instruction, question, closing cue (paper, C.1)."""
+    """Return the text part: subtitles, instruction, question and closing cue (paper, C.1)."""
     parts = task_prompts().text
     cues = data.cues(doc) if MODES[doc["mode"]].subtitles else []
     shown = {"cues": subtitles.render(cues), "texts": "\n".join(cue.text for cue in cues)}
@@ -122,7 +130,7 @@ def _text(doc: MaverixDoc, part: str, more: Mapping[str, str]) -> Part:
 
 
 _PARTS: dict[str, set[str]] = {
-    "subtitles": {"cues|texts"},  # with their times, or without
+    "subtitles": {"cues|texts"},  # cues with their times, or without
     "no_subtitles": set(),
     "choice": {"subtitles", "question", "options"},
     "open": {"subtitles", "question"},
@@ -131,43 +139,44 @@ task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
 def media_of(doc: MaverixDoc) -> segments.CutSegment:
-    """The doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
+    """Return the doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
     return cut(doc["video_path"], doc["start"], doc["end"])
 
 
 cut = functools.lru_cache(maxsize=4096)(segments.segment)
 
 
-# --- what the reply is worth --------------------------------------------------------------------
+# --- scoring --------------------------------------------------------------------------------------
 
 
 def keep_choice(doc: ChoiceDoc) -> KeptChoice:
-    """The fields for the log: all that `rescore` needs."""
+    """Return the doc's fields for the log: all that `rescore` needs."""
     return {**select_fields(doc, ChoiceQuestion), **_unknown(doc)}
 
 
 def keep_open(doc: OpenDoc) -> KeptOpen:
-    """The fields for the log: all that `rescore` needs."""
+    """Return the doc's fields for the log: all that `rescore` needs."""
     return {**select_fields(doc, OpenQuestion), **_unknown(doc)}
 
 
 def _unknown(doc: MaverixDoc) -> MaverixHanded:
-    """Nothing is known of the run's sound and media, unless `handed` tells of them."""
+    """Return the fields of sound and media as unknown; `handed` replaces them in a run."""
     hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
-def handed(doc: MaverixDoc) -> MaverixHanded:
-    """The media that were handed over, and what the running model does with sound.
+def media_log(doc: MaverixDoc) -> MaverixHanded:
+    """Return the media in the prompt, and the treatment of sound by the running model.
 
-    In modes without sound too: whether S stands in for A is up to the model, not to what was run.
+    Docs of modes without sound also have it: whether S stands in for A depends on the model, not on
+    the tasks that were run.
     """
     hears = model_capabilities.hears(context.current().model)
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
 def _media(doc: MaverixDoc) -> dict[str, object] | None:
-    """None where a file is gone by now: the answer still counts."""
+    """Return the media in the prompt; None if a file has disappeared, without an error."""
     mode = MODES[doc["mode"]]
     try:
         shown = {"subtitles": mode.subtitles and bool(data.cues(doc))}
@@ -181,7 +190,7 @@ def _media(doc: MaverixDoc) -> dict[str, object] | None:
 
 
 def choice(doc: KeptChoice, reply: str) -> ChoiceScore:
-    """One eight-option question, or one rotation of it."""
+    """Score a reply to one eight-option question, or to one rotation of it."""
     found = answers.read_choice(reply, doc["options"])
     return {
         "letter": found.letter,
@@ -199,31 +208,32 @@ _SET_PHRASES = re.compile(
 
 
 def letter_of_authors(reply: str) -> str:
-    """The letter that the authors' code reads: the first capital A to H anywhere; "" if none.
+    """Return the letter that the authors' code reads: the first capital A to H; "" if none.
 
-    Eight set phrases are deleted first, so that "The answer" is not A. Any other "Answer" is.
+    Eight set phrases are deleted first, so that the A of "The answer" does not count. The A of any
+    other "Answer" does.
     """
     found = re.search(f"[{LETTERS}]", _SET_PHRASES.sub("", reply))
     return found[0] if found else ""
 
 
-def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
-    """One open answer: four ratings of the judge.
+def open_answer(doc: KeptOpen, reply: str) -> ScoringSteps[OpenScore]:
+    """Score one open answer: the judge's four ratings.
 
-    What is no answer (empty, cut off) is not put to the judge and has the score 0.
+    An empty or truncated answer is not sent to the judge, and has the score 0.
     """
     status, candidate = reply_text.to_judge(reply)
-    done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
+    done = dict.fromkeys(DIMENSIONS, JudgedAnswer("", status, 0.0, None))
     if status == "ok":
         fields = {
             "question": doc["question"],
             "reference": doc["reference"],
             "candidate": candidate,
         }
-        asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
+        asked = [JudgeRequest(name, judging.criteria()[name], fields) for name in DIMENSIONS]
         verdicts = yield asked
         done = {
-            ask.name: graded(candidate, verdict)
+            ask.name: judged_answer(candidate, verdict)
             for ask, verdict in zip(asked, verdicts, strict=True)
         }
         status = next((one.status for one in done.values() if one.status != "ok"), "ok")
@@ -235,16 +245,20 @@ def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
     }
 
 
-def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, Scoring[dict[str, object]]]]:
-    """One rating of the answers to both wordings of a question, kept by the first wording's."""
+def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, ScoringSteps[dict[str, object]]]]:
+    """Yield the rating of both answers to each question, with the first wording's id."""
     for first, second in metrics.pairs(items):
         yield first["id"], _consistent(first, second)
 
 
-def _consistent(first: OpenItem, second: OpenItem) -> Scoring[dict[str, object]]:
-    """Nobody is asked where one of the two is no answer: 0, or none where its request failed."""
+def _consistent(first: OpenItem, second: OpenItem) -> ScoringSteps[dict[str, object]]:
+    """Rate the consistency of two answers.
+
+    Without one of the answers, no request is sent: the score is 0, or None if a request to the
+    model failed.
+    """
     lost = [one["status"] for one in (first, second) if not one["candidate"]]
-    done = Judged("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)
+    done = JudgedAnswer("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)
     if not lost:
         fields = {
             "question": first["question"],
@@ -253,17 +267,17 @@ def _consistent(first: OpenItem, second: OpenItem) -> Scoring[dict[str, object]]
             "paraphrase": second["question"],
             "candidate_paraphrase": second["candidate"],
         }
-        (verdict,) = yield [Ask(CONSISTENCY, judging.criteria()[CONSISTENCY], fields)]
-        done = graded(first["candidate"], verdict)
+        (verdict,) = yield [JudgeRequest(CONSISTENCY, judging.criteria()[CONSISTENCY], fields)]
+        done = judged_answer(first["candidate"], verdict)
     return {"dimensions": {**first["dimensions"], CONSISTENCY: _rating(done)}}
 
 
-def _rating(done: Judged) -> DimensionRating:
-    return {"score": done.number, "status": done.status}
+def _rating(judged: JudgedAnswer) -> DimensionRating:
+    return {"score": judged.number, "status": judged.status}
 
 
 def _words(reply: str) -> int:
-    """Length of a reply without its reasoning, which is no part of the answer."""
+    """Return the number of words of a reply without its reasoning."""
     return len(reasoning.strip_reasoning(reply)[0].split())
 
 
@@ -286,7 +300,7 @@ def _choice(name: str, *, circular: bool = False) -> Task[ChoiceDoc, KeptChoice,
         choice,
         metrics.CIRCULAR if circular else metrics.CHOICE,
         identity=_IDENTITY,
-        media_log=handed,
+        media_log=media_log,
         failed_item={**unread, "words": 0},
         splits=_SPLITS,
         pool=aggregate.pool_of if circular else lambda item: "",  # noqa: ARG005
@@ -302,11 +316,11 @@ def _open(name: str) -> Task[OpenDoc, KeptOpen, OpenItem]:
         open_answer,
         metrics.OPEN,
         identity=_IDENTITY,
-        media_log=handed,
+        media_log=media_log,
         score_jointly=consistency,
         judgements=(*DIMENSIONS, CONSISTENCY),
         failed_item={"candidate": "", "dimensions": no_rating, "words": 0},
-        # The reference in the place of the model's answer: as long as people's.
+        # The reference, which is as long as people's answers.
         example_reply=lambda doc, number: doc["reference"],  # noqa: ARG005
         splits=_SPLITS,
         pool=aggregate.pool_of,
@@ -321,7 +335,7 @@ _KINDS: Mapping[str, Callable[[str], Task]] = {
 
 
 class Maverix(Benchmark):
-    """MAVERIX for the shared code."""
+    """MAVERIX as the shared code sees it (benchmark.py)."""
 
     name = "maverix"
     title = "MAVERIX"
@@ -342,25 +356,25 @@ class Maverix(Benchmark):
         ),
     )
 
-    read = staticmethod(files.read)
-    sources = staticmethod(data.sources)
-    docs = staticmethod(data.docs)
-    data_notes = staticmethod(data.notes)
+    read_release = staticmethod(files.read_release)
+    sources = staticmethod(data.media_sources)
+    docs = staticmethod(data.task_docs)
+    data_notes = staticmethod(data.status_notes)
     judge_prompt = staticmethod(judging.prompt)
 
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
     ) -> data.MaverixData:
-        """The data, with what there is no subtitle for."""
+        """Load the data, with lines about items without subtitles."""
         loaded = super().load(names, videos=videos, only=only)
         return data.MaverixData(loaded.release, loaded.sources, data.silent(loaded, names))
 
     def table_rows(self, rows: Sequence[TableRow]) -> list[TableRow]:
-        """With what stands by mode, and with marks of sound that did not arrive."""
-        return list(tables.rows(rows))
+        """Return the rows with those by mode, and with marks for sound that did not arrive."""
+        return list(tables.marked_rows(rows))
 
     def media_job(self, doc: Doc) -> MediaJob | None:
-        """Its segment, or the whole video; modes without picture and sound need none."""
+        """Return the job that cuts the doc's segment or video; None without picture and sound."""
         mode = MODES[doc["mode"]]
         if not mode.picture and not mode.sound:
             return None
@@ -368,22 +382,22 @@ class Maverix(Benchmark):
         return MediaJob(doc["question_id"], window, functools.partial(cut, *window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
-        """One file for all."""
+        """Return the prompt file that all tasks use."""
         return {"task": task_prompts()}
 
     def criteria(self) -> Sequence[Criterion]:
-        """The four ratings, and that of two answers."""
+        """Return the criteria of the four ratings and of consistency."""
         return list(judging.criteria().values())
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
-        """The reference of every question, worth 5 in all four ratings; a wrong option is worth 0.
+        """Return each reference, worth 5 in all ratings, and a wrong option with correctness 0.
 
-        What a wrong answer deserves in the other three ratings is not known.
+        The right ratings of a wrong answer in the other dimensions are unknown.
         """
-        release = files.read(place)
+        release = files.read_release(place)
         task = self.tasks["maverix_v_oe"]
         answers = []
-        for doc in cast(Sequence[OpenDoc], data.docs(LoadedData(release), task.name)):
+        for doc in cast(Sequence[OpenDoc], data.task_docs(LoadedData(release), task.name)):
             if not doc["borrowed"]:
                 kept, right = (
                     task.log_fields(doc),
@@ -396,15 +410,20 @@ class Maverix(Benchmark):
         return KnownAnswers(answers, [told], range(judging.LOWEST, judging.HIGHEST + 1))
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:
-        """A model that raises on sound would lose the run; missing subtitles are told of."""
+        """Stop if the model raises an error on sound; print lines about missing subtitles.
+
+        Raises:
+            DataError: the model would fail on sound and lose the run; the message names the tasks
+                to leave out.
+        """
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            raise DataError(f"{_heard(raising[0])[1]} Leave out {', '.join(raising)}")
+            raise DataError(f"{_heard(raising[0])[1]} Leave {', '.join(raising)} out of --tasks")
         for line in cast(data.MaverixData, loaded).silent:
-            say(f"MAVERIX: {line}")
+            notify(f"MAVERIX: {line}")
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Where data, subtitles and sound came from."""
-        # `hears`: also of modes that were not run, since S may stand in for A.
+        """Return the origin of data, subtitles and sound."""
+        # `hears` also covers modes that were not run, since S may stand in for A.
         section, left_out = super().describe(ran)
         section["sound"] = _sound(ran.names)
         section["hears"] = model_capabilities.hears(context.current().model)
@@ -418,8 +437,9 @@ class Maverix(Benchmark):
             conditions += [Condition(Kind.NOTE, line) for line in silent]
             if release.borrowed and any(TASKS[name].kind == "open" for name in ran.names):
                 told = (
-                    f"{len(release.borrowed)} questions are asked openly in the words of another "
-                    "one: numbers are without those answers, and with them under _authors"
+                    f"{len(release.borrowed)} questions have the open wording "
+                    "of another question: numbers leave their answers out, and "
+                    "metrics that end in _authors include them"
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):
@@ -429,13 +449,16 @@ class Maverix(Benchmark):
 
 
 def _sound(names: Sequence[str]) -> dict[str, str]:
-    """The state of sound in the running model, by task that has any."""
+    """Return the state of sound in the running model, for each task with sound."""
     return {name: _heard(name)[0] for name in names if TASKS[name].mode.sound}
 
 
 def _heard(task: str) -> tuple[str, str | None]:
-    """The state of a task's sound in the running model, and why it is not delivered or None."""
-    return model_capabilities.heard(context.current().model, TASKS[task].mode.picture)
+    """Return the state of a task's sound in the running model, and why it does not arrive.
+
+    The reason is None if the sound arrives.
+    """
+    return model_capabilities.sound_state(context.current().model, TASKS[task].mode.picture)
 
 
 BENCHMARK = Maverix()

@@ -1,7 +1,7 @@
-"""A folder of finished media files, found by what they were made from.
+"""A cache folder of media files, which are found by their source and the work that made them.
 
-An entry is one or more files and a JSON note beside them, which is written last, so that an entry
-is there as a whole or not at all: files are made in a hidden folder there, and then renamed.
+An entry is one or more files with a JSON note. Files are made in a hidden folder and then renamed.
+The note is written last, so that an entry is either complete or missing.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from lmms_eval_tasks.errors import CacheError, MediaError
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.media import worker
 
-# Seconds: a whole film that has to be encoded takes an hour; a hanging decoder ends some time.
+# Seconds: encoding a whole film takes an hour, but a decoder that hangs must end some time.
 PATIENCE = 7200.0
-_WHOLE = 2**25  # bytes up to which a file is hashed in whole
-_PIECES, _PIECE = 64, 2**16  # of a larger one: how many, and bytes of each
+_WHOLE = 2**25  # largest file, in bytes, that is hashed completely
+_PIECES, _PIECE = 64, 2**16  # pieces of a larger file that are hashed: number, and bytes of each
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """Files by their endings, what they were made from, and what their maker told of them."""
+    """The files of an entry by their endings, their source, and the worker's facts about them."""
 
     source: str
     paths: dict[str, str]
     facts: JsonObject
 
 
-def kept(
+def cached_files(
     source: str | Path,
     recipe: str,
     version: int,
@@ -49,22 +49,22 @@ def kept(
     identity: str = "",
     **arguments: Json,
 ) -> CacheEntry:
-    """The files that a worker makes of a video, made once for all threads and processes.
+    """Return the files that a worker makes of a video, made once for all threads and processes.
 
     Args:
         source: the video.
-        recipe: what is made, for people; the name of the files begins with it.
-        version: of what makes it.
-        work: module and function for worker.call; the function writes files whose names are its
-            argument `out` and an ending, and returns facts with the endings as `files`.
-        folder: in the user's cache folder.
-        time_limit: seconds for making it, and again at most for waiting until another process that
-            makes the same is done; PATIENCE unless told.
-        identity: what tells the video from others, instead of its content.
-        arguments: of the function, on which the result depends.
+        recipe: name of the result, with which the files' names begin.
+        version: version of the worker.
+        work: module and function for worker.call. The function writes files whose names are its
+            argument `out` and an ending. It returns facts, with the endings as `files`.
+        folder: subfolder of the user's cache folder.
+        time_limit: seconds for the work, and also for waiting while another process does the same
+            work; default PATIENCE.
+        identity: hash of the video, in place of its content's.
+        arguments: further arguments of the function, on which the result depends.
 
     Raises:
-        MediaError: the video cannot be read; names it.
+        MediaError: the video cannot be read; the message names the video.
         CacheError: the folder cannot be written to.
     """
     video, place = worker.source_file(source), (settings.cache_dir() / folder).absolute()
@@ -83,24 +83,27 @@ def kept(
                 note = _load(place, name) or _make(place, name, limit, job)
     except OSError as error:
         raise CacheError(
-            f"{place}: nothing can be kept there ({error.strerror or error}): free room there, or "
-            f"set {settings.CACHE} to another folder"
+            f"{place}: cannot be written ({error.strerror or error}): free "
+            f"space there, or set {settings.CACHE} to another folder"
         ) from error
     paths = {ending: str(place / f"{name}{ending}") for ending in note["sizes"]}
     return CacheEntry(str(video), paths, note["facts"])
 
 
 def _load(folder: Path, name: str) -> JsonObject | None:
-    """The note of an entry whose files all are as noted; else None: it is made again."""
+    """Return the note of an entry whose files all match it.
+
+    None if the entry has to be made again.
+    """
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         note: JsonObject = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        known = note.get("contents", {})  # earlier versions noted none
+        known = note.get("contents", {})  # earlier versions have no such field
         for ending, size in note["sizes"].items():
             file = folder / f"{name}{ending}"
             state = file.stat()
             if state.st_size != size:
                 return None
-            # A crash of the machine can leave a file of the right size without its content.
+            # After a crash of the machine, a file may have its size but not its content.
             found = _made_id(file, size, state.st_mtime_ns, state.st_ctime_ns)
             if found != known.get(ending, found):
                 return None
@@ -109,7 +112,7 @@ def _load(folder: Path, name: str) -> JsonObject | None:
 
 
 def _make(folder: Path, name: str, time_limit: float, job: Callable[..., JsonObject]) -> JsonObject:
-    for left in folder.glob(f".{name}.*"):  # by a maker that was killed
+    for left in folder.glob(f".{name}.*"):  # left by a process that was killed
         if time.time() - left.stat().st_mtime > 2 * time_limit:
             shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as place:
@@ -127,15 +130,15 @@ def _make(folder: Path, name: str, time_limit: float, job: Callable[..., JsonObj
 
 @contextmanager
 def only_one(folder: Path, name: str, patience: float) -> Iterator[None]:
-    """Let one thread of one process at a time work on an entry; the others wait for it.
+    """Let one thread of one process at a time work on an entry; others wait.
 
-    The lock ends with a process that dies. It only saves work: after `patience` seconds, or where
-    the file system has no locks, the work is done without it, and the last one to rename wins with
-    equal content.
+    The lock ends with its process. Its only use is to save work: after `patience` seconds, or if
+    the file system has no locks, the work is done without it. The last rename then wins, with equal
+    content.
     """
     from filelock import FileLock, Timeout
 
-    # 256 lock files for all entries instead of one each: they can never be deleted safely.
+    # 256 lock files for all entries, since lock files can never be deleted safely.
     locks = folder / ".locks"
     locks.mkdir(parents=True, exist_ok=True)
     lock = FileLock(locks / hashlib.blake2b(name.encode(), digest_size=1).hexdigest())
@@ -148,12 +151,13 @@ def only_one(folder: Path, name: str, patience: float) -> Iterator[None]:
 
 
 def content_id(path: Path) -> str:
-    """Hash that tells a file's content; taken once as long as path, size and times stay.
+    """Return a hash of a file's content, cached while path, size and times stay the same.
 
-    Up to 32 MiB of all that is in it. Of larger files, whose hours would take longer to read than a
-    minute of them to cut: of the size, the times of the last change, and 4 MiB spread evenly. The
-    second time (ctime) changes with each write, also where the first (mtime) is put back. So a
-    changed file has another hash; a large one that was copied may have one too, and is made again.
+    Up to 32 MiB, the hash covers the whole file. Reading hours of a larger video would take longer
+    than cutting a minute of it. Its hash covers the size, the times of the last change, and 4 MiB
+    spread evenly over the file. The time ctime changes with each write, even if mtime is reset. A
+    changed file therefore has another hash. A copy of a large file may also have another hash, and
+    its media are made again.
 
     Raises:
         OSError: the file cannot be read.
@@ -170,7 +174,7 @@ def _content_id(path: Path, size: int, modified: int, changed: int) -> str:
 
 @lru_cache(maxsize=65536)
 def _made_id(path: Path, size: int, modified: int, changed: int) -> str:  # noqa: ARG001 - its state
-    """The id of a file that was made here; a copy elsewhere has the same."""
+    """Return the id of a file that was made here; copies elsewhere have the same id."""
     return _digest(path, size)
 
 

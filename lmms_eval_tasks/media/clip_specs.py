@@ -1,14 +1,16 @@
-"""Clips: what a model is given of a video, made once and kept (docs/design.md).
+"""Clips of a video for a model, made once and cached (docs/design.md).
 
     >>> clip = make("videos/5.mp4", MediaSpec("uniform", 32))
     >>> clip.path, clip.n_frames
     ('.../media/uniform-32-3f....mp4', 32)
 
-A clip has the source's size and duration, and each frame keeps the time at which the source shows
-it, counted from the first frame. So "32 uniform frames" are the same 32 frames for every model, and
-a question costs a reader 32 decoded frames instead of all. Every frame is a key frame. Up to
-`_LOSSLESS` bytes they are encoded without loss: 4:2:0 with 8 bits bit for bit, anything else, and
-odd sizes, as the RGB that readers make of it; more are encoded at 46 dB or better.
+A clip has the source's size and duration. Each frame keeps the time at which the source shows it,
+counted from the first frame. So "32 uniform frames" are the same 32 frames for every model, and a
+reader decodes 32 frames for a question instead of all.
+
+Every frame is a key frame. Up to `_LOSSLESS` bytes, frames are encoded without loss: 8-bit 4:2:0
+bit for bit; other formats, and odd sizes, as the RGB that readers decode. Larger clips are encoded
+at 46 dB or better.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from lmms_eval_tasks.utils.media import mp4, video
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
-# Raise when a made file can change for the same source and recipe.
+# Increase this if a file for the same source and specification can change.
 _VERSION = 4
-# A clip of the first frame only: four frames, which is what Qwen's reader wants at least
-# (FPS_MIN_FRAMES), at the two frames a second that it samples.
+# A clip that repeats the first frame has four frames, the minimum of Qwen's reader
+# (FPS_MIN_FRAMES), at the two frames a second that this reader samples.
 STILL_FRAMES, STILL_RATE = 4, 2.0
-_LOSSLESS = 32 * 2**20  # bytes of samples; 32 frames of 4:2:0 at up to 854 x 480 and a little more
+_LOSSLESS = 32 * 2**20  # bytes of samples; enough for 32 frames of 4:2:0 at up to 854 x 480
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,10 @@ class MediaSpec:
     """The specification of a medium that is made from a video.
 
     kind: `uniform` (n_frames frames), `first_frame`, or `black` (the uniform clip, painted black).
-    n_frames: at least 1; a video with fewer frames gives all of them. Not used by first_frame.
-    still: first_frame only: a clip of the repeated frame (4 frames, 2 s) instead of an image, for
-        readers that take no images. Qwen's reader fails on a clip of one frame, so whatever is one
-        frame is handed over as an image otherwise, be it a first frame, n_frames = 1 or a video of
-        one frame.
+    n_frames: at least 1; a video with fewer frames gives all of them. first_frame ignores it.
+    still: for first_frame only: a clip of the repeated frame (4 frames, 2 s) instead of an image,
+        for readers that take no images. Without it, a single frame is an image, be it a first
+        frame, n_frames = 1 or a video of one frame: Qwen's reader fails on a clip of one frame.
     """
 
     kind: str
@@ -51,7 +52,7 @@ class MediaSpec:
 
     @property
     def name(self) -> str:
-        """`uniform-32`, `black-32`, `first_frame` or `first_frame-still`."""
+        """The name of the specification, such as `uniform-32` or `first_frame-still`."""
         if self.kind == "first_frame":
             return f"first_frame{'-still' * self.still}"
         return f"{self.kind}-{self.n_frames}"
@@ -59,7 +60,7 @@ class MediaSpec:
 
 @dataclass(frozen=True)
 class ClipFile:
-    """A file for a model: `image` or `video`, its size in pixels, and what it was made of."""
+    """A file for a model: `image` or `video`, with its size in pixels, source and specification."""
 
     path: str
     source: str
@@ -70,23 +71,24 @@ class ClipFile:
     height: int
 
 
-def make(source: str | Path, recipe: MediaSpec) -> ClipFile:
-    """The file that `recipe` makes of `source`, from the cache if it is there.
+def make_clip_file(source: str | Path, recipe: MediaSpec) -> ClipFile:
+    """Return the file that `recipe` makes of `source`, from the cache if it exists.
 
     Raises:
-        MediaError: the source cannot be read or the result cannot be written; names the source.
+        MediaError: the source cannot be read or the result cannot be written; the message names the
+            source.
     """
-    work = (__name__, "write")
-    entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
+    work = (__name__, "write_clip")
+    entry = cache.cached_files(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
     facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))
     return ClipFile(made, entry.source, recipe.name, *facts)
 
 
 def uniform_indices(n_total: int, n: int) -> list[int]:
-    """Positions of `n` uniform frames among `n_total`: numpy.linspace rounded down, as the host's.
+    """Return the indices of `n` uniform frames among `n_total`: numpy.linspace rounded down.
 
-    Fewer frames than asked for: all of them.
+    lmms-eval uses the same rule. If there are fewer than `n` frames, all are returned.
 
     Raises:
         ValueError: n_total or n is below 1.
@@ -102,13 +104,13 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
-    """Write the recipe's result to `out` and an ending, and describe it (fields of ClipFile).
+def write_clip(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
+    """Write the recipe's result to `out` with an ending, and return the fields of ClipFile.
 
     Black is painted over the frames of the uniform recipe, so that both have the same times.
 
     Raises:
-        MediaError: what is wrong with the file, without its name.
+        MediaError: the file cannot be used; the message lacks the file's name.
     """
     import numpy as np
     from PIL import Image
@@ -139,7 +141,7 @@ def write(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
 
 
 def _upright(frame: VideoFrame) -> tuple[mp4.Look, mp4.Planes]:
-    """A frame's planes, upright; RGB where 4:2:0 cannot hold it."""
+    """Return a frame's planes, turned upright; as RGB if 4:2:0 cannot hold the frame."""
     import numpy as np
 
     turn = video.turn(frame)

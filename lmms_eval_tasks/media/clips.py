@@ -1,8 +1,8 @@
-"""A clip that a doc shows: as a muted file, or as uniform frames in order (`--frames N`).
+"""The clip that a doc shows: a muted file, or uniform frames in order (`--frames N`).
 
-A clip travels as a muted file, from which the model's class takes as many frames as it does; or as
-N images. A doc says which: `video_path`, `start` and `end` in seconds (None and None is the whole
-file), `n_frames` (0 is the file). No sound leaves this module.
+From a muted file, the model's class takes frames by its own rule. A doc's fields describe the clip:
+`video_path`, `start` and `end` in seconds (both None for the whole file), and `n_frames` (0 for the
+file). This module returns no sound.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ Doc = Mapping[str, Json]
 
 
 @functools.lru_cache(maxsize=4096)
-def make(
+def make_clip(
     path: str, start: float | None, end: float | None, n_frames: int
 ) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str, object]]:
-    """The clip of a window, from the cache if it is there, and what the log tells of it.
+    """Return the clip of a window, from the cache if it exists, and its description for the log.
 
     Args:
         path: a video file.
-        start, end: in seconds; None and None is the whole file.
-        n_frames: uniform frames instead of the file, all that a shorter clip has; 0 is the file.
+        start: seconds; None for `start` and `end` means the whole file.
+        end: seconds.
+        n_frames: number of uniform frames in place of the file; a shorter clip gives all its
+            frames. 0 means the file.
 
     Raises:
-        MediaError: it cannot be read or has no such window.
+        MediaError: the file cannot be read or has no such window.
     """
     made: segments.CutSegment | clip_specs.ClipFile
     if n_frames and start is None and end is None:
-        # Of a whole movie no copy is needed to take frames from it.
+        # Frames of a whole movie need no copy of the movie.
         source, first, last = path, 0.0, video_checks.probe(path).duration
     else:
         made = segments.segment(path, start, end, sound=False)
         source, first, last, duration = made.video, made.start, made.end, made.duration
     if n_frames:
         made, duration = (
-            clip_specs.make(source, clip_specs.MediaSpec("uniform", n_frames)),
+            clip_specs.make_clip_file(source, clip_specs.MediaSpec("uniform", n_frames)),
             last - first,
         )
     return made, {
@@ -60,7 +62,10 @@ def make(
 
 
 def visuals(doc: Doc) -> list[str] | list[Image]:
-    """The muted file's path alone, or the frames in order; needs a doc that shows something.
+    """Return the muted file's path in a list, or the frames in order.
+
+    Args:
+        doc: a doc that shows a video.
 
     Raises:
         MediaError: the video cannot be read or has no such window; the message names it.
@@ -70,50 +75,52 @@ def visuals(doc: Doc) -> list[str] | list[Image]:
 
 
 def log(doc: Doc) -> dict[str, object]:
-    """The media that the model got, in plain types, for the log.
+    """Return the description of the media in a doc's prompt, in plain types, for the log.
 
-    `kind` is video (a file: the model's class takes frames from its `n_frames`) or frames (that
-    many images, of `asked` for). Times are seconds of the source, the size is in pixels.
+    `kind` is video (a file with `n_frames`, from which the model's class takes frames) or frames
+    (that many images, of `asked` ones). Times are seconds of the source; the size is in pixels.
 
     Raises:
-        MediaError: as `visuals`.
+        MediaError: as in `visuals`.
     """
     return dict(_made(doc)[1])
 
 
 def _made(doc: Doc) -> tuple[segments.CutSegment | clip_specs.ClipFile, dict[str, object]]:
     try:
-        return make(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
+        return make_clip(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
     except MediaError as error:
-        # The host cannot pass over an item, so the run ends here; before it, the check has cut it.
+        # lmms-eval cannot skip an item, so the run ends here; the check before the run did cut this
+        # clip.
         raise MediaError(
-            f"{doc['id']}: its clip cannot be made any more, so the run ends ({error}); all clips "
-            "that are made are kept: start it again, with --allow-bad-items to leave it out"
+            f"{doc['id']}: its clip can no longer be made, so the run ends "
+            f"({error}); finished clips are kept: run the same command again "
+            "with --allow-bad-items to skip this item"
         ) from None
 
 
-def images(made: clip_specs.ClipFile) -> list[Image]:
-    """All frames of a clip or an image in order, RGB, with the colours that readers of it see.
+def images(clip_file: clip_specs.ClipFile) -> list[Image]:
+    """Return all frames of a clip or an image in order, as RGB with the colours that readers see.
 
-    Decoded in this process: the file is one of ours, not the user's.
+    They are decoded in this process, since the file is ours and not the user's.
 
     Raises:
-        MediaError: the file is gone or was changed; names it and its source.
+        MediaError: the file is missing or was changed; the message names it and its source.
     """
     import av
     from PIL import Image
 
     try:
-        if made.kind == "image":
-            with Image.open(made.path) as image:
+        if clip_file.kind == "image":
+            with Image.open(clip_file.path) as image:
                 return [image.convert("RGB")]
-        with av.open(made.path) as clip:
+        with av.open(clip_file.path) as clip:
             frames = list(clip.decode(video=0))
-        if len(frames) != made.n_frames:
-            raise OSError(f"has {len(frames)} frames, not {made.n_frames}")
+        if len(frames) != clip_file.n_frames:
+            raise OSError(f"has {len(frames)} frames, not {clip_file.n_frames}")
     except (OSError, av.error.FFmpegError) as error:
         raise MediaError(
-            f"{made.path}, made of {made.source}: cannot be read: {error}; start the run "
-            "again: it is made anew"
+            f"{clip_file.path}, made of {clip_file.source}: cannot be read: {error}; "
+            "start the run again, which makes it again"
         ) from error
     return [Image.fromarray(video.rgb(frame)) for frame in frames]

@@ -1,8 +1,8 @@
-"""Are the files there that a benchmark's records need, and does each record fit its own?
+"""Checks of the files that a benchmark's records need, and of each record's window in its video.
 
-A benchmark says which files its tasks need beside the data file (`Source`): a video of each record,
-or its subtitles. Files that are missing or unreadable and records that do not fit their video are
-found, reported and left out here, in the same way for all benchmarks.
+A benchmark lists the files that its tasks need beside the data file (`Source`), such as a video for
+each record, or its subtitles. Missing or unreadable files and records that do not fit their video
+are found, reported and left out here, in the same way for all benchmarks.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import listed
 
-# A window may end this much after its video, in seconds: times in files are rounded.
+# A window may end so many seconds after its video, since times in files are rounded.
 ROUNDED = 1.0
-# A window that begins less than this before its video's end, in seconds, has nothing to show.
+# A window that begins less than so many seconds before its video's end shows nothing.
 LEAST = 0.02
 LEAVE_OUT = (
-    "Correct them, or leave them out (they are counted in the results) with --allow-bad-items or "
-    f"{settings.ALLOW_BAD_ITEMS}=1"
+    "Correct them, or skip them with --allow-bad-items (or "
+    f"{settings.ALLOW_BAD_ITEMS}=1); the results count them"
 )
 
 
@@ -36,8 +36,8 @@ class Window(NamedTuple):
     """
 
     video: str  # the video's name in the release
-    path: Path  # where its file is, or would be
-    folder: str  # the place of its folder below the benchmark's
+    path: Path  # path of the file, which may be missing
+    folder: str  # the file's folder, below the benchmark's
     start: float | None = None
     end: float | None = None
 
@@ -48,13 +48,13 @@ class Source:
 
     Attributes:
         tasks: names of the tasks that leave out a record without a usable file.
-        noun: plural of the files, for messages.
-        windows: the video of each record that names one, by the record's id.
-        absent: why other records have no file, by id.
-        unfit: returns why a readable video cannot serve a record (by id); "" if it can.
-        cure: what the user can do about missing files.
-        hint: what stands behind a count in messages, such as the tasks that need the files.
-        is_video: False for files that are looked for where videos are not, as for an estimate.
+        noun: plural noun for the files, in messages.
+        windows: the window of each record that names a video, by the record's id.
+        absent: the reason for each other record, which has no file, by id.
+        unfit: returns the reason why a readable video does not fit a record (by id); else "".
+        cure: advice to the user about missing files.
+        hint: text behind a count in messages, such as the tasks that need the files.
+        is_video: False for files that are needed even if videos are not, as for an estimate.
     """
 
     tasks: Collection[str]
@@ -69,14 +69,15 @@ class Source:
 
 @dataclass(frozen=True)
 class CheckedSource:
-    """A source, and what of it can be used.
+    """A source after its check, with its usable and unusable records.
 
     Attributes:
-        windows: of the records that can be shown, by id, with resolved paths; an end that was
-            rounded up is the video's own.
-        infos: facts about the videos that were looked at, by name.
-        missing: by name of a video, "missing: ..." or "unreadable: ...".
-        bad: by id of a record, why it does not fit its video.
+        source: the source.
+        windows: windows of the usable records, by id, with resolved paths. A rounded end beyond the
+            video is replaced by the video's end.
+        infos: facts about the checked videos, by name.
+        missing: by a video's name, "missing: ..." or "unreadable: ...".
+        bad: by a record's id, the reason why it does not fit its video.
     """
 
     source: Source
@@ -93,18 +94,17 @@ class CheckedSource:
         return {**self.source.absent, **lost, **self.bad}
 
     def summary(self, records: str) -> str:
-        """One line on how many records (the plural) can be shown."""
+        """Return one line with the number of usable records; `records` is their plural noun."""
         source = self.source
         total, usable = len(source.windows) + len(source.absent), len(self.windows)
-        line = f"{source.noun}{source.hint}: of {total:,} {records}, {usable:,} can be shown"
+        line = f"{source.noun}{source.hint}: of {total:,} {records}, {usable:,} can be used"
         return line if usable else f"{line}. {source.cure}"
 
     def complaints(self, records: str) -> list[str]:
-        """One message on missing files and one on records that do not fit; what the user allowed
-        is not complained about.
+        """Return a message about missing files and one about unfit records, unless allowed.
 
         Args:
-            records: title and plural of the records, such as "MAVERIX items".
+            records: title and plural noun of the records, such as "MAVERIX items".
         """
         source, total = self.source, len(self.source.windows) + len(self.source.absent)
         title, _, plural = records.rpartition(" ")
@@ -117,11 +117,12 @@ class CheckedSource:
         return [*missing_files(missing, lost, source.cure), *bad_items(self.bad, unfit)]
 
 
-def check(source: Source, only: Collection[str] | None = None) -> CheckedSource:
-    """Look at the videos of a source and at each record's window in them.
+def check_source(source: Source, only: Collection[str] | None = None) -> CheckedSource:
+    """Check the videos of a source, and each record's window in them.
 
     Args:
-        only: resolved paths of the videos to look at; others are taken for good. None is all.
+        source: the source.
+        only: resolved paths of the videos to check; others count as good. None checks all.
     """
     paths = {one.video: released_files.real(one.path) for one in source.windows.values()}
     infos, missing = video_checks.look(paths, only)
@@ -143,11 +144,12 @@ def check(source: Source, only: Collection[str] | None = None) -> CheckedSource:
 
 
 def outside(start: float | None, end: float | None, seconds: float) -> str:
-    """Return why a window is not inside its video, or "".
+    """Return the reason why a window is not inside its video, or "".
 
     Args:
-        start, end: of the window in seconds; None is the video's own.
-        seconds: the video's end: that of its picture or of its sound, whichever is later.
+        start: start of the window in seconds; None is the video's start.
+        end: end of the window in seconds; None is the video's end.
+        seconds: the video's end: the later end of its picture and its sound.
     """
     if start is not None and start > seconds - LEAST:
         return f"starts at {start:g} s; its video ends at {seconds:.3f} s"
@@ -160,11 +162,11 @@ def outside(start: float | None, end: float | None, seconds: float) -> str:
 
 
 def bad_items(problems: Mapping[str, str], count: str) -> list[str]:
-    """The complaint about records that cannot be used; [] without any, or where they are allowed.
+    """Return the complaint about unusable records; [] if there are none or the user allows them.
 
     Args:
-        problems: by name, with the reason.
-        count: the text behind their number, such as "of 20 MAVERIX items cannot be used".
+        problems: the reason for each record, by name.
+        count: text behind their number, such as "of 20 MAVERIX items cannot be used".
     """
     if not problems or settings.value(settings.ALLOW_BAD_ITEMS):
         return []
@@ -174,17 +176,18 @@ def bad_items(problems: Mapping[str, str], count: str) -> list[str]:
 def missing_files(
     problems: Mapping[str, str], count: str, cure: str = "Put them there"
 ) -> list[str]:
-    """The complaint about missing or unreadable files, as `bad_items` returns it."""
+    """Return the complaint about missing or unreadable files, in the form of `bad_items`."""
     if not problems or settings.value(settings.ALLOW_MISSING):
         return []
     return [
-        f"{len(problems):,} {count}:\n{listed(problems)}\n{cure}, or leave their items out (they "
-        f"are counted in the results) with --allow-missing-videos or {settings.ALLOW_MISSING}=1"
+        f"{len(problems):,} {count}:\n{listed(problems)}\n{cure}, or skip their "
+        f"items with --allow-missing-videos (or {settings.ALLOW_MISSING}=1); "
+        "the results count them"
     ]
 
 
 def stop(place: Path | str, complaints: Sequence[str]) -> None:
-    """Raise all complaints about the data of a place as one error.
+    """Raise all complaints about a folder's data as one error.
 
     Raises:
         DataError: there are complaints.

@@ -4,8 +4,8 @@
     ({'1': VideoInfo(n_frames=750, ...)},
      {'2': 'unreadable: /data/videos/2.mp4: the file is empty'})
 
-A file is read once, by child processes that go from file to file (worker.py). What they say is kept
-in the cache folder for all later runs, by the file's path, size and time of change (cache.py).
+Child processes read each file once (worker.py). The cache folder keeps the facts for later runs, by
+the file's path, size and time of change (cache.py).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from lmms_eval_tasks.media import cache
 from lmms_eval_tasks.utils.media import cut, video, worker
 from lmms_eval_tasks.utils.released_files import listed
 
-# Raise when a probe can say something else about the same file.
+# Increase this if the facts about the same file can change.
 _VERSION = 5
 _TIME_LIMIT = 60.0  # seconds for one file
-_FEW = 4  # files for which another child process is not worth its start
+_FEW = 4  # most files for which another child process is not worth its start
 
 
 class _Noted(set[Path]):
-    """Files whose notes were shown in a run."""
+    """Files whose notes were already shown in a run."""
 
 
 @dataclass(frozen=True)
 class VideoInfo:
     """Facts about a source video; times in seconds after the first frame shown.
 
-    duration: of the picture. fps: its mean rate.
-    end: of the file: `duration`, or the end of its sound where that is later. A segment may end
+    duration: duration of the picture. fps: its mean rate.
+    end: end of the file: `duration`, or the end of its sound if that is later. A segment may end
         there: its last frame stays on screen (cut.py).
-    note: what a user may want to know of the file, as one line; "" for nothing.
+    note: a line for the user about the file; "" for none.
     """
 
     n_frames: int
@@ -55,10 +55,10 @@ class VideoInfo:
 
 
 def probe(source: str | Path) -> VideoInfo:
-    """Facts about a video file, read from its packets; the first frame is decoded to be sure.
+    """Return facts about a video file, read from its packets; the first frame is decoded as a test.
 
     Raises:
-        MediaError: it is not a readable video; the message names the file and the trouble.
+        MediaError: the file is no readable video; the message names the file and the reason.
     """
     file = worker.source_file(source)
     state = file.stat()
@@ -71,17 +71,17 @@ def probe(source: str | Path) -> VideoInfo:
 def look(
     paths: Mapping[str, Path], only: Collection[str] | None = None
 ) -> tuple[dict[str, VideoInfo], dict[str, str]]:
-    """Facts about the videos that can be read, and what is wrong with the others.
+    """Return facts about the readable videos, and the reasons for the others.
 
     Args:
-        paths: by name, of each video where it is or would be.
-        only: resolved paths that are looked at; others are in neither result. None is all.
+        paths: by name, the path of each video, which may be missing.
+        only: resolved paths to check; other videos are in neither result. None checks all.
 
     Returns:
         Both by name; a reason starts with "missing" or "unreadable".
     """
 
-    def one(path: Path) -> VideoInfo | str:
+    def inspect_one(path: Path) -> VideoInfo | str:
         try:
             path.stat()
             return probe(path)
@@ -90,29 +90,29 @@ def look(
         except MediaError as error:
             return f"unreadable: {error}"
 
-    # realpath, unlike Path.resolve, leaves a link that leads to itself as it is: it is missing.
+    # Unlike Path.resolve, realpath accepts a link that leads to itself, which counts as missing.
     asked = {n: p for n, p in paths.items() if only is None or os.path.realpath(p) in only}
     different = list(dict.fromkeys(asked.values()))
     pool = ThreadPoolExecutor(min(os.cpu_count() or 1, -(-len(different) // _FEW) or 1))
     try:
-        known = dict(zip(different, pool.map(one, different), strict=True))
+        known = dict(zip(different, pool.map(inspect_one, different), strict=True))
     finally:
-        pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
+        pool.shutdown(cancel_futures=True)  # a user who stops the run need not wait for all files
     said = {name: known[path] for name, path in asked.items()}
     found = {name: one for name, one in said.items() if isinstance(one, VideoInfo)}
-    noted = context.current().own(_Noted)
+    noted = context.current().instance_of(_Noted)
     odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in noted}
     if odd:
         noted.update(asked[name] for name in odd)
-        notify.say(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
+        notify.notify(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
     return found, {name: one for name, one in said.items() if isinstance(one, str)}
 
 
 def check_ends(source: str | Path) -> None:
-    """Decode the first and the last frame of a video; nothing of that is kept.
+    """Decode the first and the last frame of a video, and discard them.
 
     Raises:
-        MediaError: as `probe`, or one of them cannot be decoded.
+        MediaError: as in `probe`, or one of the frames cannot be decoded.
     """
     duration = probe(source).duration
     file = worker.source_file(source)
@@ -121,34 +121,35 @@ def check_ends(source: str | Path) -> None:
 
 @functools.lru_cache(maxsize=65536)
 def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
-    """Facts about a state of a file (bytes, nanoseconds), or why it cannot be read.
+    """Return facts about a file in this state (bytes, nanoseconds), or why it is unreadable.
 
-    Within a process that stays so; later ones look at bad files again, which may be readable then.
+    The result is cached in this process. Later processes check bad files again, which may be
+    readable then.
     """
-    # Not its content, which takes longer to read than its packets. Another reader may say something
-    # else.
+    # The identity has no hash of the content, which takes longer to read than the packets. It has
+    # PyAV's version, since another version may report other facts.
     identity = f"{file} {size} {changed} {metadata.version('av')}"
     work = (__name__, "facts")
     how: dict[str, Any] = {"time_limit": _TIME_LIMIT, "identity": identity}
     try:
-        kept = cache.kept(file, "probe", _VERSION, work, folder="probes", **how)
+        kept = cache.cached_files(file, "probe", _VERSION, work, folder="probes", **how)
     except MediaError as error:
         return str(error)
     return VideoInfo(**kept.facts)
 
 
 def ends(source: str, duration: float) -> dict[str, Any]:
-    """Decode a video's ends as `cut` does; in the child process. As `check_ends`."""
-    for _ in cut.frames(source, cut.head(source), Fraction(duration)):
+    """Decode a video's ends like `cut`, in the child process (`check_ends`)."""
+    for _ in cut.decode_frames(source, cut.head(source), Fraction(duration)):
         pass
     return {}
 
 
 def facts(source: str, out: str) -> dict[str, Any]:  # noqa: ARG001
-    """Fields of VideoInfo; in the child process.
+    """Return the fields of VideoInfo, in the child process.
 
     Raises:
-        MediaError: what is wrong with the file, without its name.
+        MediaError: the file cannot be used; the message lacks its name.
     """
     table, _ = video.pick(source, lambda _: [0], id)
     sound_end = table.origin if table.sound_end is None else table.sound_end

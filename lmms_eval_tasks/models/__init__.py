@@ -1,1 +1,1 @@
-"""Model classes of ours for the host that load other people's checkpoints."""
+"""Our model classes for lmms-eval, and the table of what lmms-eval's classes can do."""

@@ -1,4 +1,4 @@
-"""The table of model classes for people: all of them, one of them, and docs/models.md."""
+"""The table of model classes as text: all classes, one class, and docs/models.md."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from importlib.resources import files
 
 from lmms_eval_tasks.context import Interface
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.models.model_capabilities import Class, class_of, table
+from lmms_eval_tasks.models.model_capabilities import Class, capability_table, class_of
 
-PAPERS_FRAMES = 32  # MAIA's, and what most papers give
+PAPERS_FRAMES = 32  # frames of a video in MAIA, and in most papers
 FRAMES = f"{PAPERS_FRAMES} frames"
 COLUMNS = (
     *("model", "class", FRAMES, "pixels", "needs", "pictures", "sound", "failed request", "how"),
@@ -16,9 +16,9 @@ COLUMNS = (
 
 
 def others() -> dict[str, str]:
-    """The classes that take none of our media, with the reason: NAME, or `NAME (simple)`."""
+    """The classes that take none of our media, with the reason, by `NAME` or `NAME (simple)`."""
     found: dict[str, str] = {}
-    for name, entry in table().models.items():
+    for name, entry in capability_table().models.items():
         why = {kind: one.media.none for kind, one in entry.classes()}
         if all(why.values()):
             found[name] = next(iter(why.values()))
@@ -28,17 +28,17 @@ def others() -> dict[str, str]:
 
 
 def facts(name: str) -> list[str]:
-    """All that is known of a model, in lines: its rows, and its entry in classes.json.
+    """All facts about a model, in lines: its rows of the table, and its entry in classes.json.
 
     Raises:
-        TasksError: the host has no model of this name.
+        TasksError: lmms-eval has no model of this name.
     """
     import yaml
 
-    if (entry := table().model(name)) is None:
-        near = nearest(name, table().models)
-        raise TasksError(f"{name}: lmms-eval {table().host} has no such model{near}")
-    told = [f"{name}, lmms-eval {table().host}"]
+    if (entry := capability_table().model(name)) is None:
+        near = nearest(name, capability_table().models)
+        raise TasksError(f"{name}: no such model in lmms-eval {capability_table().host}{near}")
+    told = [f"{name}, lmms-eval {capability_table().host}"]
     for kind, one in entry.classes():
         row = zip(COLUMNS[2:], _row(name, kind, one)[2:], strict=True)
         told += ["", f"{kind} class", *(f"  {what}: {said}" for what, said in row if said)]
@@ -47,7 +47,7 @@ def facts(name: str) -> list[str]:
 
 
 def line(model: str, interface: Interface) -> str:
-    """What a model's class takes of our media, in one line; "" of one that is not in the table."""
+    """The media that a model's class takes, in one line; "" if the class is not in the table."""
     if (one := class_of(model, interface)) is None:
         return ""
     if one.media.none:
@@ -58,31 +58,35 @@ def line(model: str, interface: Interface) -> str:
 
 
 def markdown() -> str:
-    """docs/models.md."""
-    classes = [(name, *own) for name, entry in table().models.items() for own in entry.classes()]
+    """The text of docs/models.md."""
+    classes = [
+        (name, *own) for name, entry in capability_table().models.items() for own in entry.classes()
+    ]
     rows = [_row(*one) for one in classes if not one[-1].media.none]
     cells = [[text.replace("|", "\\|").replace("<", "&lt;") for text in row] for row in rows]
     lines = [
-        "# What the host's model classes do with our media",
+        "# How lmms-eval's model classes treat videos, pictures and sound",
         "",
-        f"Of lmms-eval {table().host}. `lmms-eval-tasks models` makes this page of",
-        "`lmms_eval_tasks/models/classes.json`; `lmms-eval-tasks models NAME` says more of one.",
+        f"For lmms-eval {capability_table().host}. `lmms-eval-tasks models` makes this page from",
+        "`lmms_eval_tasks/models/classes.json`; `lmms-eval-tasks models NAME` "
+        "says more about one class.",
         "",
         f"- **{FRAMES}**: the argument of `--model_args` with which a clip of {PAPERS_FRAMES}",
-        "  frames (MAIA's) reaches the model whole; our tasks set it unless you do.",
-        "- **pixels**: the arguments of `--model_args` that decide on the size of a frame or",
-        "  picture, with their defaults (pixels are its width times its height); or what decides",
-        "  where there are none ([the same pixels](#the-same-pixels-on-each-class)).",
-        "- **needs**: what has to be installed or passed.",
-        "- **pictures**: one in a request, several, or several that stay between the texts.",
-        "- **sound**: whether it arrives alone (A) and beside the picture (V+A), by default.",
-        "- **how** it is known: run, its code called alone, or read.",
+        "  frames (MAIA's) reaches the model whole; a run sets it, and your "
+        "value in `--model_args` takes precedence.",
+        "- **pixels**: the arguments of `--model_args` that set the size of a frame or",
+        "  picture, with their defaults (pixels are width times height); or what sets it",
+        "  where no argument does ([the same pixels](#the-same-pixels-on-each-class)).",
+        "- **needs**: packages to install and arguments to pass.",
+        "- **pictures**: one per request, several, or several in their places between the texts.",
+        "- **sound**: whether it arrives by default, alone (A) and together with the video (V+A).",
+        "- **how** it is known: the class was run, its code was called, or its code was read.",
         "",
         f"| {' | '.join(COLUMNS)} |",
         f"|{'---|' * len(COLUMNS)}",
         *(f"| {' | '.join(row)} |" for row in cells),
         "",
-        "## Classes that take none of our media",
+        "## Classes that take neither videos nor pictures",
         "",
         *(f"- `{name}`: {why}" for name, why in others().items()),
         "",
@@ -91,12 +95,12 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, kind: str, one: Class) -> tuple[str, ...]:
-    """One class of a model, in words: COLUMNS."""
+def _row(name: str, kind: str, model_class: Class) -> tuple[str, ...]:
+    """The cells of a class of a model in words, one for each of COLUMNS."""
     said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
-    media = one.media
+    media = model_class.media
     pictures = "interleaved" if media.interleaved else "several" if media.images else "one"
-    alone, beside = (said[one.sound(with_picture).status] for with_picture in (False, True))
+    alone, beside = (said[model_class.sound(with_picture).status] for with_picture in (False, True))
     sound = alone if alone == beside else f"A {alone}, V+A {beside}"
     known = (
         media.sizes(),

@@ -1,4 +1,4 @@
-"""vLLM's engine, asked from many threads at once: each reply is there as soon as it is done."""
+"""vLLM's engine, called from many threads at once: each gets its reply as soon as it is done."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Output: TypeAlias = "Future[RequestOutput]"
 
-LOOK = 1.0  # seconds between two looks whether the engine's processes live
+LOOK = 1.0  # seconds between two checks that the engine's processes are alive
 
 
 class EngineEndedError(TasksError):
-    """A process of the engine has ended: nothing more will be answered."""
+    """The engine's process has ended: it will answer no further request."""
 
 
 class Engine:
     """A `vllm.LLM` whose methods may be called from any thread.
 
-    vLLM's own may not: all calls of it are made by one thread, which lives while there is a
-    request.
+    vLLM's own methods may not be: a single thread makes all calls of the LLM, and lives as long as
+    there is an unfinished request.
 
     Args:
-        build: makes the LLM; the processes that it starts are the engine's.
+        build: builds the LLM; the processes that it starts belong to the engine.
     """
 
     def __init__(self, build: Callable[[], LLM]) -> None:
@@ -43,14 +43,14 @@ class Engine:
         self._works = False
 
     def add(self, prompt: dict[str, object], params: SamplingParams) -> Output:
-        """Add a request; returns when the engine has it, and holds none of its media any more.
+        """Add a request; return when the engine has it, so that its media can be freed.
 
         Returns:
-            vLLM's RequestOutput, when it is done; see `result`.
+            A future of vLLM's RequestOutput; pass it to `result`.
 
         Raises:
-            EngineEndedError: the engine is dead.
-            Exception: what vLLM says of a request that it refuses.
+            EngineEndedError: the engine's process has ended.
+            Exception: vLLM's error for a request that it refuses.
         """
         added: Future[Output] = Future()
         with self._lock:
@@ -61,11 +61,13 @@ class Engine:
         return self.result(added)
 
     def result(self, coming: Future[T]) -> T:
-        """What a future holds, once it does; vLLM's client waits for ever for a killed engine.
+        """The result of a future, as soon as it is done.
+
+        vLLM waits forever for an engine that was killed, so its processes are checked every second.
 
         Raises:
-            EngineEndedError: the engine is dead.
-            Exception: the future's own.
+            EngineEndedError: the engine's process has ended.
+            Exception: the future's exception.
         """
         while not wait([coming], LOOK).done:
             self._check()
@@ -74,20 +76,20 @@ class Engine:
         return coming.result()
 
     def end(self) -> None:
-        """Shut the engine's processes down; nothing can be asked any more."""
-        with suppress(Exception):  # of an engine that is dead, or of a version that has none
+        """Shut the engine's processes down; it takes no further requests."""
+        with suppress(Exception):  # the engine is dead, or this vLLM has no `shutdown`
             self._llm.llm_engine.engine_core.shutdown()
 
     def _work(self) -> None:
-        """Add what is new and see what is done, until nothing is left."""
-        asked: dict[str, Output] = {}  # by the request's number
+        """Add new requests and set the results of finished ones, until no request is left."""
+        asked: dict[str, Output] = {}  # unfinished requests, by number
         while True:
             with self._lock:
                 new, self._new = self._new, []
                 if not new and not asked:
                     self._works = False
                     return
-            while new:  # nothing holds the media of a prompt that was added
+            while new:  # pop, so that nothing here holds the media of an added prompt
                 self._enqueue(*new.pop(0), asked)
             try:
                 done = self._llm.llm_engine.step() if asked else ()
@@ -105,31 +107,35 @@ class Engine:
         prompt: dict[str, object],
         params: SamplingParams,
         added: Future[Output],
-        asked: dict[str, Output],
+        waiting: dict[str, Output],
     ) -> None:
-        plain = {"add_special_tokens": False}  # the chat template has written them, as in LLM.chat
+        # The chat template has written the special tokens, as in LLM.chat.
+        plain = {"add_special_tokens": False}
         try:
             (name,) = self._llm.enqueue(prompt, params, use_tqdm=False, tokenization_kwargs=plain)
         except BaseException as error:
             added.set_exception(error)
             return
         answer: Output = Future()
-        asked[_number(name)] = answer
+        waiting[_number(name)] = answer
         added.set_result(answer)
 
     def _check(self, error: BaseException | None = None) -> None:
-        """Raise one line if a process of the engine has ended, or if `error` says so."""
+        """Raise EngineEndedError if a process of the engine has ended, or if `error` says so."""
         ended = [one.exitcode for one in self._processes if not one.is_alive()]
         if ended or type(error).__name__ == "EngineDeadError":
             how = (
-                f" (exit code {ended[0]}; -9 is often the system's want of memory)" if ended else ""
+                f" (exit code {ended[0]}; -9 often means that the system ran out of memory)"
+                if ended
+                else ""
             )
             raise EngineEndedError(
-                f"vLLM's engine has ended{how}; its own message stands above, if it had one. For "
-                "less memory: a smaller --batch_size, max_model_len or gpu_memory_utilization"
+                f"vLLM's engine has stopped{how}; see its message above, if "
+                "there is one. To use less memory: a smaller --batch_size, "
+                "max_model_len or gpu_memory_utilization"
             ) from error
 
 
 def _number(request_id: str) -> str:
-    """What `enqueue` and an output call a request alike: "7" of "7-0a1b2c3d"."""
+    """The part of a request id that `enqueue` and an output share: "7" of "7-0a1b2c3d"."""
     return request_id.partition("-")[0]

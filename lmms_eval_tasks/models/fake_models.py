@@ -6,12 +6,12 @@
     lmms_eval --model tasks_witness --tasks maverix_table3
     lmms_eval --model tasks_recorded --model_args replies=replies.jsonl --tasks cvrr_es
 
-Each is a chat class and, under its name with `Simple`, a simple one. For every request they call
-the task's doc_to_visual or doc_to_messages, so the media really are made, and check what comes back
-as a real model class would. Batches do not matter: a reply depends on one request alone, and
-replies come in the order of the requests.
+Each is a chat class; the class of the same name with `Simple` is the simple class. For every
+request they call the task's doc_to_visual or doc_to_messages, so that the media really are made,
+and check the media as a real model class would. Batches do not matter: a reply depends on one
+request alone, and replies come in the order of the requests.
 
-Classes of the host: importing this module imports the host and torch.
+Importing this module imports lmms-eval and torch.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from lmms_eval_tasks.models.fake_replies import Contents
 from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
 from lmms_eval_tasks.models.host_types import Doc, ModelRequest
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import validation_problems
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
 class Player(HostModel):
-    """A player behind the host's interface; `reply` is what makes the difference."""
+    """A fake model for lmms-eval; the subclasses differ in `reply`."""
 
     is_simple = False
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:
-        """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
+        """Answer one request from its texts and media (Scripted and Recorded: from its doc)."""
         raise NotImplementedError
 
     def generate_until(self, requests: list[ModelRequest]) -> list[str]:
-        """One reply per request, in order.
+        """Return one reply per request, in order.
 
         Raises:
-            TasksError: a request's media are missing, or a doc lacks what `tasks_scripted` needs.
+            TasksError: a request's media are missing, or a doc lacks a field that a reply needs.
         """
         return list(map(self._reply, requests))
 
@@ -60,11 +60,11 @@ class Player(HostModel):
         else:
             context, doc_to_messages, kwargs, *_ = request.args
             messages = doc_to_messages(doc)
-            ChatMessages(messages=messages)  # of the host's form
+            ChatMessages(messages=messages)  # raises if lmms-eval would not accept the messages
             parts = fake_replies.of_messages(messages)
         for part in parts:
             if part is None:
-                raise TasksError(f"{task}: a request holds an empty medium")
+                raise TasksError(f"{task}: a request holds an empty picture, video or sound")
             if isinstance(part, Path) and not (part.is_file() and part.stat().st_size):
                 raise TasksError(f"{task}: {part} is missing or empty")
         reply = self.reply(parts, doc, task)
@@ -73,44 +73,47 @@ class Player(HostModel):
 
 
 class Oracle(Player):
-    """Always right, by a key of requests (`key=PATH`)."""
+    """A model whose replies are always right: it looks requests up in a key (`key=PATH`)."""
 
     def __init__(self, key: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
         if key is None:
-            raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
+            raise TasksError(f"{type(self).__name__} requires its key: --model_args key=PATH")
         self.key = fake_replies.load_key(key)
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """The right one."""
+        """Return the right reply by the key; UNKNOWN if the key lacks the request."""
         return fake_replies.oracle(self.key, parts)
 
 
 class Coin(Oracle):
-    """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
+    """A model that draws one of the key's replies (`key=PATH`), by a hash of request and `seed`."""
 
     def __init__(self, seed: int = 0, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
         self.seed = seed
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """One of them."""
+        """Return one of the key's replies; UNKNOWN if the key lacks the request."""
         return fake_replies.coin(self.key, parts, self.seed)
 
 
 class Scripted(Player):
-    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (fake_replies.scripted)."""
+    """A model that is right on about 70 % of items and unreadable on 5 %, by the doc's id.
+
+    See fake_replies.scripted.
+    """
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """That of the doc."""
+        """Return the scripted reply to the doc."""
         return fake_replies.scripted(doc)
 
 
 class Witness(Player):
-    """Sees, hears and reads MAVERIX's packaged sample (perception_probe.py)."""
+    """A model that sees, hears and reads MAVERIX's packaged sample (perception_probe.py)."""
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """A letter."""
+        """Return the letter of an option."""
         return perception_probe.reply(parts)
 
 
@@ -119,21 +122,28 @@ class RecordedReply(BaseModel, extra="forbid"):
 
     id: str
     reply: str
-    task: str = ""  # of every task with such an item; a task's own reply stands before it
+    task: str = ""  # the reply's task, which wins over "", a reply for every task with such an item
 
 
 class Recorded(Player):
-    """The recorded reply to each item (`replies=FILE`), a `RecordedReply` a line."""
+    """A model that gives each item its recorded reply (`replies=FILE`).
+
+    Every line of the file is a `RecordedReply`.
+    """
 
     def __init__(self, replies: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         if replies is None:
-            raise TasksError("tasks_recorded needs its replies: --model_args replies=FILE")
+            raise TasksError("tasks_recorded requires its replies: --model_args replies=FILE")
         super().__init__(**kwargs)
         self.file = Path(str(replies)).expanduser()
         self.replies = recorded(self.file)
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
-        """The reply to an item: that of its task before that of every task."""
+        """Return an item's recorded reply: the one for its task, else the one for every task.
+
+        Raises:
+            TasksError: the file has neither.
+        """
         for key in ((doc["id"], task), (doc["id"], "")):
             if key in self.replies:
                 return self.replies[key]
@@ -141,10 +151,10 @@ class Recorded(Player):
 
 
 def recorded(file: Path) -> dict[tuple[str, str], str]:
-    """The replies of a file by item and task.
+    """The replies of a file, by the doc's id and the task ("" for every task).
 
     Raises:
-        TasksError: it cannot be read, a line is of another form, or two lines give different
+        TasksError: the file cannot be read, a line is of another form, or two lines give different
             replies to one item; names the file and the line.
     """
     found: dict[tuple[str, str], str] = {}
@@ -152,9 +162,11 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
         try:
             line = RecordedReply.model_validate(entry)
         except ValidationError as error:
-            raise TasksError(f"{file}, line {number}: {told(error)}") from None
+            raise TasksError(f"{file}, line {number}: {validation_problems(error)}") from None
         if found.setdefault((line.id, line.task), line.reply) != line.reply:
-            raise TasksError(f"{file}, line {number}: another reply to {line.id} stands before")
+            raise TasksError(
+                f"{file}, line {number}: an earlier line has another reply to {line.id}"
+            )
     return found
 
 

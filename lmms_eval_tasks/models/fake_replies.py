@@ -1,8 +1,8 @@
-"""What the small models answer: pure functions, with no model and no host.
+"""The replies of the fake models: pure functions, without lmms-eval.
 
-An oracle and a coin see what a real model sees, the texts and media of a request, and a key: of
+An oracle and a coin get the texts and media of a request, as a real model does, and a key: for
 every request of the sample's docs its fingerprint and the replies to it. A request that lost its
-question, its video or one of its pictures is none of these. `scripted` sees the doc instead.
+question, its video or one of its pictures is not in the key. `scripted` gets the doc instead.
 """
 
 from __future__ import annotations
@@ -26,72 +26,72 @@ from lmms_eval_tasks.utils.released_files import read_text
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# A request's texts and media in their order, files as paths.
+# A request's texts and media in order; a file is a Path.
 Contents: TypeAlias = "Sequence[str | Path | Image]"
 
 UNKNOWN = "I do not know"
 LETTERS = "ABCDEFGH"
-# No letter stands alone in it, in Italian or English, it is no plausible option, and nothing in it
-# declines to choose (answers.declines), which would be another status.
+# The text holds no single letter in Italian or English and is no plausible option. It does not
+# decline to choose either (answers.declines): that would be another status.
 UNREADABLE = "Bella domanda!"
 
 RIGHT_SHARE = 0.70
 UNREADABLE_SHARE = 0.05
-# Pairs that name their question are right pool by pool on this share of the pools: if all pairs
-# were drawn alone, 0.7 ** 8 = 6 % of pools would be right, and a small run would see none.
+# Pairs with a question id are right together on this share of the pools: if all pairs were drawn
+# independently, 0.7 ** 8 = 6 % of pools would be right, and a small run would have none.
 WHOLE_POOL_SHARE = 0.50
 
 
 class KnownReplies(NamedTuple):
-    """Replies to a doc whose worth is known."""
+    """Replies to a doc: a right, a wrong and an unreadable one."""
 
-    item: str  # what the worth of a scripted reply is drawn by
+    item: str  # the text that decides which of the replies is scripted
     right: str
     wrong: str
     unreadable: str
-    drawn: Sequence[str] = ()  # what a coin draws from
-    pool: str | None = None  # items of one pool are right together on some of the pools
+    random_replies: Sequence[str] = ()  # the replies that a coin draws from
+    pool: str | None = None  # the items of a pool are right together on some of the pools
 
 
 class Chance(NamedTuple):
-    """What a coin gets: over the items of `tasks`, the means of `value` and of `expected`."""
+    """A score of the coin: over the items of `tasks`, the mean of `value` and its expectation."""
 
-    what: str
+    label: str
     tasks: Sequence[str]
     value: Callable[[Mapping[str, Json]], float]
     expected: Callable[[Mapping[str, Json]], float]
 
 
 class Played(NamedTuple):
-    """A benchmark's part of the demo."""
+    """A benchmark's part of the demo: its tasks, and the numbers that the fake models must get."""
 
-    tasks: Sequence[str]  # what is run, tasks or groups; none is in those of two benchmarks
-    oracle: Mapping[str, Mapping[str, float]]  # task or group -> what it must have in each metric
-    coin: Sequence[Chance]  # what the coin must have about
-    headline: tuple[str, str]  # task or group and metric that the last screen shows
+    tasks: Sequence[str]  # tasks or groups to run; no two benchmarks share one
+    oracle: Mapping[str, Mapping[str, float]]  # task or group -> its expected value of each metric
+    coin: Sequence[Chance]  # scores that the coin must reach about
+    headline: tuple[str, str]  # task or group, and metric, for the last screen
 
 
 @functools.cache
 def _known_of(task: str) -> Callable[[Doc], KnownReplies | None] | None:
-    """The function `known` in the sample of a task's benchmark; None without one."""
+    """The function `known_replies` of the `sample` module of a benchmark; None if there is none."""
     name = registry.of_task_name(task) if task else None
     if name is None or not registry.has_part(name, "sample"):
         return None
-    return getattr(registry.part(name, "sample"), "known", None)
+    return getattr(registry.part(name, "sample"), "known_replies", None)
 
 
-def known(doc: Doc) -> KnownReplies:
-    """Replies to a doc: those of its benchmark's `sample.known(doc)`, if it has such a function.
+def known_replies(doc: Doc) -> KnownReplies:
+    """Replies to a doc: those of its benchmark's `sample.known_replies(doc)`, if there is one.
 
-    Where it has none, or it returns None, they are a letter or a reference.
+    If it has none, or it returns None, the replies are letters or references.
 
-    The same item in another input mode or length is drawn anew, so that tasks that differ in these
-    differ in score.
+    `KnownReplies.item` has `mode` and `length` too: an item is drawn anew for each of these, so
+    that tasks that differ in them differ in score.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
-            no reference makes nothing right. `task`, `question_id` (a pool), `mode` and `length`
-            are optional. Or what the benchmark's own function asks for.
+            without a reference no reply is right. `task`, `question_id` (a pool), `mode` and
+            `length` are optional. Else the fields that the benchmark's function requires.
 
     Raises:
         TasksError: a field is missing or of another form.
@@ -110,26 +110,26 @@ def known(doc: Doc) -> KnownReplies:
         letters, answer = LETTERS[: len(doc["options"])], doc["answer"]
     except (KeyError, TypeError) as error:
         raise TasksError(
-            f"fake models need docs with id and options, answer or references: {error!r}"
+            f"fake models require docs with id and options, answer or references: {error!r}"
         ) from None
     if len(letters) < 2 or answer not in [*letters]:
-        raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")
+        raise TasksError(f"{item}: answer {answer!r} is not one of {list(letters)}")
     wrong = _draw(letters.replace(answer, ""), "wrong", item)
     return KnownReplies(item, answer, wrong, UNREADABLE, letters, pool)
 
 
 def scripted(doc: Doc) -> str:
-    """A reply whose worth is known from the doc's id: right, wrong or unreadable.
+    """Return the right, wrong or unreadable reply, as a hash of the doc's id decides.
 
-    The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
-    about 70 %, unreadable on 5 %, wrong on the rest; those of a pool together on half of the pools,
-    so that pool metrics lie between 0 and 1 too, with the same shares over all items.
+    The only fake model that gets the doc: its score tests metrics, not prompts. About 70 % of the
+    items are right, 5 % unreadable and the others wrong. In half of the pools all items are right
+    together, so that pool metrics lie between 0 and 1 too; the shares over all items stay the same.
     """
-    replies = known(doc)
+    replies = known_replies(doc)
     whole = WHOLE_POOL_SHARE if replies.pool is not None else 0.0
     if _unit("pool", replies.pool) < whole:
         return replies.right
-    # Shares among the rest, so that over all items they are what they should be.
+    # The shares within the other pools are smaller, so that the shares over all items are right.
     place = _unit("item", replies.item) * (1 - whole)
     if place < RIGHT_SHARE - whole:
         return replies.right
@@ -140,23 +140,27 @@ def scripted(doc: Doc) -> str:
 
 
 def of_messages(messages: Iterable[JsonObject]) -> Contents:
-    """A chat request's texts and media in their order; see `fingerprint`."""
+    """A chat request's texts and media, in order; input of `fingerprint`."""
     parts = (part for message in messages for part in message["content"])
     return [part["text"] if part["type"] == "text" else _medium(part["url"]) for part in parts]
 
 
 def of_visuals(visuals: Iterable[Image | str], text: str) -> Contents:
-    """A simple request's media and text; see `fingerprint`."""
+    """A simple request's media, then its text; input of `fingerprint`."""
     return [*map(_medium, visuals), text]
 
 
-def _medium(given: Image | str) -> Image | Path:
-    """A file's path as a Path, so that it is no text."""
-    return Path(given.removeprefix("file://")) if isinstance(given, str) else given
+def _medium(medium: Image | str) -> Image | Path:
+    """Return the picture; for a path or file:// URL a Path, to tell it from a text."""
+    return Path(medium.removeprefix("file://")) if isinstance(medium, str) else medium
 
 
 def fingerprint(parts: Contents) -> str:
-    """Of what a model is handed: texts (str), PIL images by their pixels, Paths by their names."""
+    """Return a hash of a request's parts: 24 hexadecimal digits.
+
+    Texts (str) count without regard to white space, PIL images by their pixels, Paths by their
+    names.
+    """
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, str):
@@ -169,7 +173,8 @@ def fingerprint(parts: Contents) -> str:
     return digest.hexdigest()[:24]
 
 
-Key = Mapping[str, Sequence[str]]  # of every request its replies: the right one, then the drawn
+# Replies by the request's fingerprint: the right one, then those that a coin draws from.
+Key = Mapping[str, Sequence[str]]
 
 
 def load_key(path: str | Path) -> Key:
@@ -187,19 +192,19 @@ def load_key(path: str | Path) -> Key:
 
 
 def oracle(key: Key, parts: Contents) -> str:
-    """The right reply to a request, or UNKNOWN."""
+    """Return the right reply to a request; UNKNOWN if the key lacks the request."""
     return next(iter(key.get(fingerprint(parts), ())), UNKNOWN)
 
 
 def coin(key: Key, parts: Contents, seed: int) -> str:
-    """One of the replies that a coin draws from, by a hash of request and seed, or UNKNOWN."""
+    """Return a reply that a coin draws, by a hash of request and seed; UNKNOWN if there is none."""
     name = fingerprint(parts)
     drawn = key.get(name, ())[1:]
     return _draw(drawn, "coin", seed, name) if drawn else UNKNOWN
 
 
 def _unit(*parts: object) -> float:
-    """A number in [0, 1) that depends on `parts` only: the same in every process and version."""
+    """Return a number in [0, 1) from `parts` alone: the same in every process and version."""
     digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
@@ -224,9 +229,13 @@ class _PairReply(BaseModel, extra="forbid"):
 
 
 def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
-    """The statement with the highest probability among all models (paper, 4.3); None of a tie.
+    """Return the statement with the highest probability among all models (paper, 4.3).
 
-    Of each model the length-normalised log-probabilities of A and B.
+    Args:
+        scores: by model, the length-normalised log-probabilities of A and B.
+
+    Returns:
+        "A" or "B"; None for a tie.
     """
     first, second = (max(column) for column in zip(*scores.values(), strict=True))
     if first == second:
@@ -235,13 +244,13 @@ def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
 
 
 def lm_pairs_reply(scores: Mapping[str, Iterable[float]]) -> str:
-    """The reply: JSON that `read_lm_pairs` reads."""
+    """Return the reply of lm_pairs as JSON, in the form that `read_lm_pairs` reads."""
     kept = {model: list(pair) for model, pair in scores.items()}
     return json.dumps({"lm_pairs": {"choice": lm_pairs_choice(kept), "scores": kept}})
 
 
 def read_lm_pairs(reply: str) -> tuple[str | None, dict[str, list[float]]] | None:
-    """Choice and scores of a reply of `--model lm_pairs`; never raises.
+    """Return choice and scores of a reply of `--model lm_pairs`; never raises.
 
     Returns:
         (`A`, `B` or None for a tie, model -> [score of A, score of B]), or None if the reply has

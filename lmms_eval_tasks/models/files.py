@@ -1,4 +1,4 @@
-"""Video and wav files that were made here, as arrays for a model that takes no paths."""
+"""Video and wav files that this package made, as arrays for a model that takes no paths."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 
 class Files(Generic[T]):
-    """What the files that were used last held: each is read once, whoever asks; safe in threads.
+    """The contents of the last used files: each file is read once for all threads.
 
     Args:
-        most: files, or what they may weigh together; the last one is kept whatever it weighs.
-        weigh: the weight of what a file held; 1 unless given.
+        most: the largest total weight of the kept contents; the last one is kept in any case.
+        weigh: returns the weight of a file's content; default 1, so that `most` counts files.
     """
 
     def __init__(self, most: int, weigh: Callable[[T], int] = lambda _: 1) -> None:
@@ -34,11 +34,11 @@ class Files(Generic[T]):
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Future[T]] = OrderedDict()
 
-    def get(self, path: str, read: Callable[[str], T]) -> T:
-        """What `read` makes of the file, or has made.
+    def get(self, path: str, reader: Callable[[str], T]) -> T:
+        """Return the content of a file: the result of `reader`, from this call or an earlier one.
 
-        An error of the file itself (MediaError) is the same for all who ask; another may pass, and
-        is raised to those only who wait for it.
+        An error of the file itself (MediaError) is kept and raised to every caller; any other error
+        may be temporary, and is raised only to the callers that wait for this reading.
         """
         with self._lock:
             known = path in self._kept
@@ -46,7 +46,7 @@ class Files(Generic[T]):
             self._kept.move_to_end(path)
         if not known:
             try:
-                found.set_result(read(path))
+                found.set_result(reader(path))
             except Exception as error:
                 found.set_exception(error)
                 if not isinstance(error, MediaError):
@@ -61,33 +61,40 @@ class Files(Generic[T]):
             while weight > self._most and len(self._kept) > 1:
                 weight -= self._weight(self._kept.popitem(last=False)[1])
 
-    def _weight(self, one: Future[T]) -> int:
-        return self._weigh(one.result()) if one.done() and not one.exception() else 1
+    def _weight(self, future: Future[T]) -> int:
+        return self._weigh(future.result()) if future.done() and not future.exception() else 1
 
 
 def known_as(path: str, *how: object) -> str:
-    """What is kept of a file is known by this: its path, what it was, and how it is read.
+    """Return the cache key of a file's content: its path, size, time of change and reading options.
+
+    Args:
+        path: a file.
+        how: the options with which the file is read.
 
     Raises:
-        OSError, TypeError, ValueError: it is no file.
+        OSError, TypeError, ValueError: there is no such file.
     """
     about = Path(path).stat()
     told = [str(path), about.st_size, about.st_mtime_ns, *how]
     return json.dumps(told, sort_keys=True, default=str)
 
 
-def frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
-    """A video's pixels, and what transformers and vLLM call its metadata.
+def read_frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
+    """A video's pixels, and its metadata in the form of transformers and vLLM.
 
     Args:
-        most: frames; a longer video gives so many uniform ones. 0 is all.
+        path: a video file.
+        most: the largest number of frames; a longer video gives that many uniform frames. 0 gives
+            all.
 
     Returns:
-        uint8 (n, height, width, 3), with the colours that other readers see; and which frames they
-        are of how many, at which mean rate. Nobody is to sample them again.
+        uint8 (n, height, width, 3), in the colours that other readers return; and the metadata:
+        indices of the frames, the video's number of frames, its mean rate (frames per second) and
+        duration in seconds. `do_sample_frames` is False: no reader must sample again.
 
     Raises:
-        MediaError: it cannot be read; names it.
+        MediaError: the video cannot be read; names it.
     """
     import numpy as np
 
@@ -109,9 +116,9 @@ def frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
 
 
 def sound(path: str) -> tuple[NDArray[np.float32], int]:
-    """A wav's samples (segments.py), and how many of them are a second.
+    """A wav's samples (segments.py) and their rate in Hz.
 
     Raises:
-        MediaError: it cannot be read.
+        MediaError: the file cannot be read.
     """
     return segments.samples(path), sounds.RATE

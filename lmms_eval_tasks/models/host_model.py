@@ -1,6 +1,6 @@
-"""What all our model classes share: the host's contract for one or many processes, on any device.
+"""The base of our model classes: lmms-eval's contract for one or many processes, on any device.
 
-A class of the host: importing this module imports the host and torch.
+Importing this module imports lmms-eval and torch.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class ModelOptions(TypedDict, total=False):
 class HostModel(lmms):  # type: ignore[misc]  # the host has no types
     """A model that answers `generate_until` only.
 
-    Each process gets its own share of the requests (the host sends every world_size-th doc to a
-    rank, and repeats the last one on idle ranks). The host's evaluator wants `rank`, `world_size`,
-    `accelerator` and `device` of the model, on which it gathers the number of requests.
+    lmms-eval sends every world_size-th doc to a process, and repeats the last doc on idle
+    processes. Its evaluator reads `rank`, `world_size`, `accelerator` and `device` from the model
+    and gathers the number of requests on that device.
 
     Args:
         batch_size: from `--batch_size` or the model's arguments; a number, 1 or more.
         device: from `--device`; only used by models that compute.
-        max_batch_size: accepted because the host passes it on; not used.
+        max_batch_size: accepted because lmms-eval passes it; not used.
 
     Raises:
         TasksError: `batch_size` is not a number.
@@ -50,7 +50,7 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
             raise TasksError(f"batch_size={batch_size}: expected a number, 1 or more")
         self.batch_size = int(batch_size)
         # Without a GPU and without cpu=True, Accelerator takes a torchrun process for a single one,
-        # and a call of simple_evaluate under torchrun (no host script) cannot gather.
+        # and a call of simple_evaluate under torchrun (without lmms-eval's script) cannot gather.
         self.accelerator = Accelerator(cpu=not torch.cuda.is_available())
         self._rank = self.accelerator.process_index
         self._world_size = self.accelerator.num_processes
@@ -58,27 +58,30 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
 
     @property
     def device(self) -> torch.device:
-        """Where tensors of the host's collectives live: the process group's own device."""
+        """The device of tensors that processes exchange: the device of the process group."""
         return self.accelerator.device
 
     @property
     def compute_device(self) -> torch.device:
-        """Where a model runs: the device asked for; each process its own if there are many."""
+        """The device on which the model runs.
+
+        It is that of `--device`; in a run of several processes the process's own device.
+        """
         if self._asked_device and (self.world_size == 1 or self._asked_device == "cpu"):
             return torch.device(self._asked_device)
         return self.accelerator.device
 
     def doc(self, task: str, split: str, doc_id: int) -> Doc:
-        """The doc of a request."""
+        """Return the doc of a request."""
         doc: Doc = self.task_dict[task][split][doc_id]
         return doc
 
     def loglikelihood(self, requests: list[ModelRequest]) -> NoReturn:  # noqa: ARG002
-        """Not offered.
+        """Refuse the request: the class only generates.
 
         Raises:
             TasksError: always.
         """
-        raise TasksError(f"{type(self).__name__} answers generate_until tasks only")
+        raise TasksError(f"{type(self).__name__} answers only generate_until tasks")
 
     generate_until_multi_round = loglikelihood

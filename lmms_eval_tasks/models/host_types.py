@@ -1,18 +1,18 @@
-"""Types of what lmms-eval hands over, as far as something here reads or calls it; it has none."""
+"""Types of lmms-eval's objects, as far as this package uses them; lmms-eval has no types."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-Doc: TypeAlias = Mapping[str, Any]  # as a task's `process_docs` made it, in plain types
-Arguments: TypeAlias = dict[str, Any]  # of `simple_evaluate`, by name
-Results: TypeAlias = dict[str, Any]  # of a run, as lmms-eval writes them to the results file
-Function: TypeAlias = Callable[..., Any]  # of a library, called as it was meant to be
+Doc: TypeAlias = Mapping[str, Any]  # a task's doc, from `process_docs`, in plain types
+Arguments: TypeAlias = dict[str, Any]  # arguments of `simple_evaluate`, by name
+Results: TypeAlias = dict[str, Any]  # a run's results, in the form of lmms-eval's results file
+Function: TypeAlias = Callable[..., Any]  # a function of a library
 
 
 class TokenCounts(Protocol):
-    """Tokens of one request, where the model's class or its server counts them."""
+    """The numbers of tokens of one request, if the model's class or its server counts them."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -25,7 +25,7 @@ Reply: TypeAlias = object
 
 
 class ModelRequest(Protocol):
-    """`Instance`: one request to a model's `generate_until`.
+    """lmms-eval's `Instance`: one request to a model's `generate_until`.
 
     `args` end with the doc's number, task and split. Before these, simple classes get the text, the
     generation arguments and `doc_to_visual`; chat classes the text, `doc_to_messages` and the
@@ -38,7 +38,7 @@ class ModelRequest(Protocol):
 
 
 class ModelInstance(Protocol):
-    """`lmms`: a model's class, built. Only some have a `client` or a `modality`."""
+    """lmms-eval's `lmms`: a model's instance. Only some have a `client` or a `modality`."""
 
     task_dict: Mapping[str, Mapping[str, Sequence[Doc]]]
     generate_until: Callable[[list[ModelRequest]], list[Reply]]
@@ -59,7 +59,7 @@ class Tokenizer(Protocol):
 
 
 class TaskManager(Protocol):
-    """`TaskManager`: which tasks and groups there are, and their files."""
+    """lmms-eval's `TaskManager`: the known tasks and groups, and their files."""
 
     include_path: object
     task_index: dict[str, dict[str, Any]]
@@ -70,11 +70,11 @@ class TaskManager(Protocol):
     def initialize_tasks(
         self, *, include_path: Sequence[str], include_defaults: bool
     ) -> Mapping[str, dict[str, Any]]:
-        """Return the entries of `task_index` of the files in some folders."""
+        """Return the entries of `task_index` for the task files in some folders."""
 
 
 class CommandArguments(Protocol):
-    """The options of `lmms_eval`, as its argument parser has them."""
+    """The options of `lmms_eval`, from its argument parser."""
 
     tasks: str | None
     include_path: object

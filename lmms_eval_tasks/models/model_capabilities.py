@@ -1,15 +1,16 @@
-"""What each of the host's model classes does with media and requests: the host does not say so.
+"""The media and requests that lmms-eval's model classes can handle; lmms-eval has no such table.
 
-The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run; every
-entry names lines that it rests on, and a test checks that they are still there. It says what a
-class does with what our tasks hand over:
+The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run. Every
+entry names the source lines that show its facts, and a test checks that these lines are still
+there. For each class it tells how the class handles the media of our tasks:
 
-- to simple classes a list of one mp4 (with its track where there is sound), one picture or many, or
-  a wav alone, as a path or as samples; to chat classes items of text, picture, mp4 and wav.
-- Sound is "delivered" if it is given to the model's own processor or, by an API class, sent to the
-  server: whether the model can hear is the model's affair.
+- Simple classes get a list of one mp4 (with a sound track if the task has sound), of one or more
+  pictures, or of a wav alone, as a path or as samples. Chat classes get items of text, picture, mp4
+  and wav.
+- Sound is "delivered" if it is given to the model's processor or, by an API class, sent to the
+  server: the table does not tell if the model can hear.
 
-`lmms-eval-tasks models` prints it as docs/models.md.
+`lmms-eval-tasks models` prints the table as docs/models.md.
 """
 
 from __future__ import annotations
@@ -40,25 +41,28 @@ class SourceLine(Strict):
 
     fact: str = ""
     file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
-    line: Annotated[int, Field(ge=1)] | None = None  # of the host that was read; of ours it moves
+    # In the lmms-eval that was read; None in our files, where lines move.
+    line: Annotated[int, Field(ge=1)] | None = None
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
 
 class SoundDelivery(SourceLine):
     """What becomes of sound that is handed to a class in one way."""
 
-    # `not delivered` is dropped, or replaced by text or frames, and the run goes on (also after an
-    # error that a class catches and answers with nothing); `raises` ends it.
+    # `not delivered`: dropped, or replaced by text or frames, and the run goes on (also after an
+    # error that a class catches and answers with nothing). `raises`: the run ends.
     status: Literal["delivered", "not delivered", "raises", "unknown"]
-    why: Text  # in one sentence
-    args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
-    when: tuple[SoundDelivery, ...] = ()  # exceptions, the first one that fits
+    why: Text  # the reason, in one sentence
+    # The `--model_args` for which an exception holds, all together.
+    args: dict[str, bool | int | str] = {}
+    # Exceptions; the first that fits the model arguments counts.
+    when: tuple[SoundDelivery, ...] = ()
 
-    def with_args(self, given: Mapping[str, object]) -> SoundDelivery:
-        """The cell under these model arguments."""
+    def with_args(self, args: Mapping[str, object]) -> SoundDelivery:
+        """The exception in `when` that fits these model arguments, else the record itself."""
         for one in self.when:
             wanted = one.args.items()
-            if all(name in given and _same(given[name], value) for name, value in wanted):
+            if all(name in args and _same(args[name], value) for name, value in wanted):
                 return one
         return self
 
@@ -66,45 +70,47 @@ class SoundDelivery(SourceLine):
 class MediaSupport(Strict):
     """What a class does with pictures, videos and requests."""
 
-    # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
+    # The evidence: `run` with tiny checkpoints or a local server, `called` (the class's code
+    # alone), or `read`.
     how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[SourceLine, ...], Field(min_length=1)]  # lines that it was read from
-    none: str = ""  # why the class takes none of our media, where it does not
-    video: Reader = ""  # what reads a video; "" if it takes none
-    image: bool = False  # whether one picture in a request reaches the model
-    images: bool = False  # whether several do
-    interleaved: bool | None = None  # whether they stay between the texts; None: not known
-    mixed: bool | None = None  # whether pictures and videos can follow each other in one run
-    frames_argument: Text | None = None  # of `--model_args`, which sets the number of frames
-    # How many frames of a long video; None if by `rate` alone.
+    evidence: Annotated[tuple[SourceLine, ...], Field(min_length=1)]  # source lines
+    none: str = ""  # the reason why a class takes none of our media; "" if it takes some
+    video: Reader = ""  # the library that reads a video; "" if the class takes none
+    image: bool = False  # True if one picture in a request reaches the model
+    images: bool = False  # True if several pictures do
+    interleaved: bool | None = None  # True if pictures stay between the texts; None: not known
+    mixed: bool | None = None  # True if a run may mix requests with pictures and with videos
+    frames_argument: Text | None = None  # the name in `--model_args` that sets the number of frames
+    # The number of frames of a long video; None if only `rate` decides.
     frames_default: Annotated[int, Field(ge=1)] | None = None
-    rate: str = ""  # how it samples by time, "" if it does not
-    # What becomes of a video with fewer frames than asked.
+    rate: str = ""  # how frames are sampled by time; "" if they are not
+    # The fate of a video with fewer frames than the argument's value.
     fewer: Literal["all", "repeats", "raises", "by rate", "unknown"] = "unknown"
-    sampling: str = ""  # which frames of a video that has just as many as asked, "" if all
-    whole: dict[str, bool | int] = {}  # with which one that samples by time takes all frames
-    # Of `--model_args`, which decide on the size of a frame or picture, with their defaults.
+    sampling: str = ""  # the frames taken of a video with exactly the argument's value; "" if all
+    # Arguments with which a class that samples by time takes all frames.
+    whole: dict[str, bool | int] = {}
+    # The `--model_args` that decide the size of a frame or picture, with their defaults.
     pixel_arguments: dict[str, bool | int | str | None] = {}
-    pixels: str = ""  # what they bound, or what decides where there are none
-    max_new_tokens: str = ""  # whether a task's is honoured
+    pixels: str = ""  # the sizes that these bound; without them, the rule for sizes
+    max_new_tokens: str = ""  # begins with "honoured" if the class keeps a task's max_new_tokens
     until: Literal["honoured", "ignored", ""] = ""
     batches: str = ""  # the `--batch_size` that an engine needs, and why; "" if none
-    failed: str = ""  # what becomes of a request whose media or generation fails
-    batch: str = ""  # what it takes of the first request for its whole batch, "" if nothing
-    mixes: str = ""  # how replies go astray if requests are asked together, "" if they do not
-    # Types of checkpoints (transformers' model_type) that are given videos; empty: all.
+    failed: str = ""  # the fate of a request whose media or generation fails
+    batch: str = ""  # what the class takes from a batch's first request for the whole batch
+    mixes: str = ""  # how replies go to wrong requests in concurrent calls; "" if they do not
+    # Checkpoint types (transformers' model_type) that get videos; empty: all.
     video_types: tuple[str, ...] = ()
-    modality: bool = False  # whether an argument of this name says what all requests hold
-    needs: str = ""  # what has to be installed or passed
-    broken: str = ""  # why it cannot work as it is
+    modality: bool = False  # True if the argument `modality` says what all requests hold
+    needs: str = ""  # what must be installed or passed
+    broken: str = ""  # the reason why the class does not work as released; "" if it does
 
     @property
     def ours(self) -> bool:
-        """Whether it is a class of this package, which whoever names it knows."""
+        """True for a class of this package."""
         return self.evidence[0].file.startswith("lmms_eval_tasks/")
 
-    def frames(self, wanted: int) -> str:
-        """What to pass so that a video of `wanted` frames arrives whole, in words."""
+    def frames(self, n_frames: int) -> str:
+        """The model arguments with which a video of `n_frames` frames arrives whole, in words."""
         if self.broken:
             return f"broken: {self.broken}"
         if not self.video:
@@ -116,36 +122,39 @@ class MediaSupport(Strict):
             return f"cannot be set: {by}"
         told = self.sampling or (self.rate if self.fewer == "by rate" else "")
         told = "".join(f",{k}={v}" for k, v in self.whole.items()) or (told and f", {told}")
-        if self.takes(wanted) and not self.rate:
+        if self.takes(n_frames) and not self.rate:
             return f"as it is ({self.frames_argument}={self.frames_default}){told}"
-        return f"{self.frames_argument}={wanted}{told}"
+        return f"{self.frames_argument}={n_frames}{told}"
 
     def sizes(self) -> str:
-        """The arguments that decide on the size of frames and pictures, in words; or what does."""
+        """The arguments that decide the size of frames and pictures, in words; else the rule."""
         given = self.pixel_arguments.items()
         shown = ", ".join(name if value is None else f"{name}={value}" for name, value in given)
         return f"{shown} ({self.pixels})" if shown and self.pixels else shown or self.pixels
 
-    def takes(self, wanted: int) -> bool:
-        """Whether as many frames as a video of `wanted` has are the default, or no more come."""
+    def takes(self, n_frames: int) -> bool:
+        """True if a video of `n_frames` frames arrives whole with the default number of frames."""
         default = self.frames_default or 0
-        return default == wanted or (self.fewer == "all" and default > wanted)
+        return default == n_frames or (self.fewer == "all" and default > n_frames)
 
 
 class Class(Strict):
     """A class: its media, and what becomes of sound in each way of handing it over."""
 
     media: MediaSupport
-    path: SoundDelivery | None = None  # of a simple class: a wav alone, as its path
-    array: SoundDelivery | None = None  # of a simple class: as samples
-    wav: SoundDelivery | None = None  # of a chat class: an audio item alone
-    muted_mp4_and_wav: SoundDelivery | None = None  # of a chat class: after a muted mp4
-    # With its track; of a chat class only where it hears that and no item beside it.
+    path: SoundDelivery | None = None  # simple class: a wav alone, as a path
+    array: SoundDelivery | None = None  # simple class: a wav alone, as samples
+    wav: SoundDelivery | None = None  # chat class: an audio item alone
+    muted_mp4_and_wav: SoundDelivery | None = None  # chat class: an audio item after a muted mp4
+    # An mp4 with a sound track; for a chat class only if it hears that and no audio item.
     mp4: SoundDelivery | None = None
 
     @property
     def form(self) -> Literal["path", "samples", "track"]:
-        """How it takes sound: as a file; as samples; or, a chat class, as an mp4's track alone."""
+        """The form in which the class takes sound: a file's path, samples, or an mp4's track.
+
+        Only chat classes have the form "track".
+        """
         if self.path is None or self.array is None:
             return "track" if self.mp4 else "path"
         heard = ("delivered", "unknown")
@@ -153,7 +162,7 @@ class Class(Strict):
         return "samples" if samples else "path"
 
     def sound(self, with_picture: bool) -> SoundDelivery:
-        """What becomes of sound alone, or with its picture, in the form that the class takes."""
+        """The fate of sound alone, or with its picture, in the form that the class takes."""
         alone = self.wav or (self.array if self.form == "samples" else self.path)
         cell = (self.mp4 or self.muted_mp4_and_wav) if with_picture else alone
         assert cell is not None
@@ -169,7 +178,7 @@ class ModelEntry(Strict):
     chat: Class | None = None
 
     def classes(self) -> Iterator[tuple[Interface, Class]]:
-        """The class that the host takes by default first."""
+        """The model's classes with their interfaces, lmms-eval's default class first."""
         if self.chat:
             yield "chat", self.chat
         if self.simple:
@@ -183,32 +192,32 @@ class Table(Strict):
     models: dict[str, ModelEntry]
 
     def model(self, name: str) -> ModelEntry | None:
-        """The entry of a model's name or alias."""
+        """The entry of a model's name or alias; None if there is none."""
         of_alias = (entry for entry in self.models.values() if name in entry.aliases)
         return self.models.get(name) or next(of_alias, None)
 
 
 @functools.lru_cache(maxsize=1)
-def table() -> Table:
-    """The packaged table."""
+def capability_table() -> Table:
+    """Return the packaged table of models."""
     text = files(__package__).joinpath("classes.json").read_text(encoding="utf-8")
     return Table.model_validate_json(text)
 
 
 def class_of(model: str, interface: Interface) -> Class | None:
-    """A model's class for one of the host's interfaces; of a name or an alias."""
-    return dict((table().model(model) or ModelEntry()).classes()).get(interface)
+    """The class of a model (name or alias) for one of lmms-eval's interfaces; None if unknown."""
+    return dict((capability_table().model(model) or ModelEntry()).classes()).get(interface)
 
 
 def media_of(model: str, interface: Interface) -> MediaSupport | None:
-    """What a class does with media; None where nothing is known."""
+    """The media that a model's class takes; None if the table does not have the class."""
     one = class_of(model, interface)
     return one.media if one else None
 
 
 @functools.cache
 def host_version() -> str | None:
-    """Version of the installed lmms-eval, or None; asked of the disk once."""
+    """The version of the installed lmms-eval, or None; read from disk once."""
     try:
         return version("lmms_eval")
     except PackageNotFoundError:
@@ -216,29 +225,37 @@ def host_version() -> str | None:
 
 
 def of_another_host() -> str:
-    """That the installed host is not the one that was read; "" if it is."""
-    installed = host_version()
-    read = f"the table of models was made for lmms-eval {table().host}, and this is {installed}"
-    return "" if installed == table().host else read
+    """A sentence if the installed lmms-eval is another version than that of the table; else ""."""
+    installed, expected = host_version(), capability_table().host
+    line = (
+        f"the table of model classes was made for lmms-eval {expected}, but "
+        f"{installed} is installed"
+    )
+    return "" if installed == expected else line
 
 
-def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
-    """Whether sound reaches a model: its state, and the sentence that a result must carry.
+def sound_state(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
+    """The fate of sound for a model, and a sentence on it for the results.
+
+    Args:
+        model: the run's model; None if it is not known.
+        with_picture: True if the sound comes with its picture, not alone.
 
     Returns:
-        The state as in SoundDelivery, and None where it is `delivered`. `unknown` for a model that
-        is not in the table, one that lacks this interface, and where the host is another version.
+        The status as in SoundDelivery, and a sentence, None if the status is `delivered`. The
+        status is `unknown` for a model that the table does not have or that lacks this interface,
+        and if lmms-eval is of another version than the table.
     """
     if model is None:
-        why = "the host did not name it."
+        why = "lmms-eval did not name the model."
         return "unknown", f"Whether the sound reached the model is not known: {why}"
     who, status = f"{model.name} ({model.interface})", "unknown"
     if (one := class_of(model.name, model.interface)) is not None:
         cell = one.sound(with_picture).with_args(model.arguments)
         other = of_another_host()
         status, why = (status, f"{other}.") if other else (cell.status, cell.why)
-    elif table().model(model.name) is None:
-        why = f"The table of models does not have {model.name}."
+    elif capability_table().model(model.name) is None:
+        why = f"The table of model classes does not have {model.name}."
     else:
         why = f"{model.name} has no {model.interface} class."
     words = {
@@ -251,18 +268,21 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
 
 
 def hears(model: RunModel | None) -> dict[str, str]:
-    """The states of sound alone (`a`) and beside the picture (`av`) for a model."""
-    return {"a": heard(model, with_picture=False)[0], "av": heard(model, with_picture=True)[0]}
+    """The status of sound alone (`a`) and with the picture (`av`) for a model; see `signals`."""
+    return {
+        "a": sound_state(model, with_picture=False)[0],
+        "av": sound_state(model, with_picture=True)[0],
+    }
 
 
 def sound_form(model: RunModel | None) -> str:
-    """How a model's class takes sound (Class.form)."""
+    """The form in which a model's class takes sound (Class.form); "path" if it is not known."""
     one = class_of(model.name, model.interface) if model else None
     return one.form if one else "path"
 
 
 def advice(model: RunModel, batch_size: int) -> list[str]:
-    """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
+    """Lines on arguments to pass for speed and for a task's limit of tokens; empty if none."""
     media = media_of(model.name, model.interface)
     if media is None or media.none or media.broken:
         return []
@@ -271,13 +291,17 @@ def advice(model: RunModel, batch_size: int) -> list[str]:
         told.append(f"{who}: pass --batch_size {media.batches}")
     honoured = media.max_new_tokens.startswith("honoured")
     if not honoured and "max_new_tokens" not in model.arguments:
-        told.append(f"{who} does not keep a task's max_new_tokens: {media.max_new_tokens}")
+        told.append(f"{who} ignores a task's max_new_tokens: {media.max_new_tokens}")
     return [f"{line} (lmms-eval-tasks models {model.name})" for line in told]
 
 
-def _same(given: object, expected: bool | int | str) -> bool:
-    """Whether an argument has this value; a switch is off for false, 0 and nothing, else on."""
+def _same(value: object, expected: bool | int | str) -> bool:
+    """Return True if an argument has this value.
+
+    A switch is off for false, none, 0 and "", else on. Other values are compared as text,
+    regardless of case.
+    """
     if isinstance(expected, bool):
-        off = not given or str(given).strip().lower() in ("false", "0", "none")
+        off = not value or str(value).strip().lower() in ("false", "0", "none")
         return off is not expected
-    return str(given).strip().lower() == str(expected).lower()
+    return str(value).strip().lower() == str(expected).lower()

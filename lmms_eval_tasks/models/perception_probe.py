@@ -1,10 +1,10 @@
-"""A small model that sees, hears and reads: the seconds of MAVERIX's packaged sample.
+"""A small model that perceives MAVERIX's packaged sample: pictures, sound and subtitles.
 
-It is handed what any model is handed and knows no doc, no key and no file. Of every second it
-notices the two colours that the pictures show, the pitch of the sound and the word of the
-subtitles, each from that alone: a picture tells it nothing of a tone. Then it reads the question:
-where what it noticed decides between the options it takes the right one, and where it does not, as
-without sound for a question about a tone, it guesses. So its score says what reached it.
+It gets a request's texts and media, as any model does, and neither doc nor key. It perceives the
+two colours that the pictures show, the pitch of the sound and the word of the subtitles of every
+tenth of a second, each from its own medium: a picture tells it nothing of a tone. Then it reads the
+question: if the perceived moments decide between the options, it takes the right one; if not, as
+without sound for a question about a tone, it guesses. So its score shows which media reached it.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ _OPTION = re.compile(r"^([A-H])\. (.+)$", re.MULTILINE)
 _SIDES = re.compile(r"(\w+) on the left and (\w+) on the right")
 _TONE = re.compile(r"(\d+) Hz")
 _CUE = re.compile(r"\[(\d+):([\d.]+) - (\d+):([\d.]+)\] Word (.+)\.")
-_STEP = 0.1  # seconds from one look, and from one listening, to the next
-_NEXT = 8  # steps after a moment that are directly after it
-_NEAR = 4.0  # hertz by which a pitch may be off
+_STEP = 0.1  # seconds between two perceived moments
+_NEXT = 8  # number of steps that "directly after" a moment covers
+_NEAR = 4.0  # hertz by which a perceived pitch may differ
 
 
 @dataclass
 class PerceivedMoment:
-    """What was noticed at a time, as far as there was anything."""
+    """The colours, pitch (hertz) and word at a time; None or "" if that medium was not there."""
 
     colours: tuple[str, str] | None = None
     hertz: float | None = None
     word: str = ""
 
-    def near(self, told: re.Match[str] | None) -> bool:
-        """Whether its pitch is the one that a text tells."""
+    def near(self, match: re.Match[str] | None) -> bool:
+        """Return True if the moment's pitch is the one that a text names ("440 Hz")."""
         return (
-            self.hertz is not None and told is not None and abs(self.hertz - int(told[1])) < _NEAR
+            self.hertz is not None and match is not None and abs(self.hertz - int(match[1])) < _NEAR
         )
 
     def shows(self, option: str) -> bool:
-        """Whether it is as an option says."""
+        """Return True if an option describes the moment: its colours, its pitch, or its word."""
         if sides := _SIDES.search(option.lower()):
             return self.colours == sides.groups()
         if tone := _TONE.search(option):
@@ -55,7 +55,7 @@ class PerceivedMoment:
 
 
 def reply(parts: Iterable[Medium]) -> str:
-    """A letter."""
+    """Return the letter of the option that most perceived moments support; without any, a guess."""
     given = list(parts)
     text = "\n".join(part for part in given if isinstance(part, str))
     options: list[tuple[str, str]] = _OPTION.findall(text)
@@ -69,12 +69,12 @@ def reply(parts: Iterable[Medium]) -> str:
 
 
 def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
-    """Every tenth of a second of what was handed over, in order."""
+    """The perceived moments of the texts and media, one for a tenth of a second, in order."""
     found: dict[int, PerceivedMoment] = defaultdict(PerceivedMoment)
     for path in media:
-        for second, colours in seen(path):
+        for second, colours in read_colours(path):
             found[round(second / _STEP)].colours = colours
-        for second, hertz in heard(path):
+        for second, hertz in read_pitches(path):
             found[round(second / _STEP)].hertz = hertz
     for *times, word in _CUE.findall(text):
         start, end = (60 * int(times[n]) + float(times[n + 1]) for n in (0, 2))
@@ -84,8 +84,8 @@ def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
 
 
 @functools.lru_cache(maxsize=256)
-def seen(path: Path) -> list[tuple[float, tuple[str, str]]]:
-    """Time and colours of every frame of a file that has a picture."""
+def read_colours(path: Path) -> list[tuple[float, tuple[str, str]]]:
+    """The time in seconds and the two colours of every frame of a file; empty without a picture."""
     import av
     import numpy as np
 
@@ -98,8 +98,8 @@ def seen(path: Path) -> list[tuple[float, tuple[str, str]]]:
 
 
 @functools.lru_cache(maxsize=256)
-def heard(path: Path) -> list[tuple[float, float | None]]:
-    """Time and pitch of every tenth of a second of a file that has sound."""
+def read_pitches(path: Path) -> list[tuple[float, float | None]]:
+    """The time in seconds and the pitch of every tenth of a second; empty without sound."""
     import av
     import numpy as np
 
@@ -115,7 +115,7 @@ def heard(path: Path) -> list[tuple[float, float | None]]:
 
 
 def _worth(question: str, option: str, moments: Sequence[PerceivedMoment]) -> int:
-    """How many moments speak for an option."""
+    """Return the number of moments that support an option; 0 if no moment fits the question."""
     sides, tone = _SIDES.search(question), _TONE.search(question)
     sounds = [n for n, one in enumerate(moments) if one.near(tone)]
     here = sounds
@@ -136,6 +136,6 @@ def _worth(question: str, option: str, moments: Sequence[PerceivedMoment]) -> in
 
 
 def _pitch(moments: Iterable[PerceivedMoment]) -> float:
-    """The middle one; not a number if there is none."""
+    """The median pitch of moments in hertz; NaN if none has a pitch."""
     found = [one.hertz for one in moments if one.hertz is not None]
     return statistics.median(found) if found else math.nan

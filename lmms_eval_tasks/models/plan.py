@@ -1,8 +1,8 @@
-"""What a run sets for its model's class, and what it says or refuses, before the model is loaded.
+"""The plan of a run: the arguments that it sets for its model's class, and messages about it.
 
-The tasks say what they hand over (`MediaNeeds`), the table of classes what a class takes: where the
-two differ, the class's own arguments are set, or what is handed over takes another form. Whatever
-the user set stands.
+The plan is made before the model is loaded. The tasks declare the media of their requests
+(`MediaNeeds`); the table of classes has the media that a class takes. If the two differ, arguments
+of the class are set, or the media take another form. An argument that the user set stays.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.models.model_capabilities import MediaSupport
 
-FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most papers give
+FRAMES = 32  # pictures of a video for a class without videos: MAIA's number, as in most papers
 
 
 @dataclass(frozen=True)
 class MediaNeeds:
-    """What the requests of a task hold."""
+    """The media in the requests of a task."""
 
     task: str
-    videos: bool = False  # whether there are videos in them
-    pictures: int = 0  # the most in one
-    frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
+    videos: bool = False  # True if requests have videos
+    pictures: int = 0  # the largest number in one request
+    frames: frozenset[int] = frozenset()  # numbers of frames of its videos, if the protocol has any
 
 
 def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
-    """The plan of a run, of the model as the user named it.
+    """The plan of a run, for the model as the user named it.
 
     Raises:
-        TasksError: no class of the model can take what the tasks hand over.
+        TasksError: no class of the model can take the media of the tasks.
     """
     interface = _interface(model, needs)
     told: list[str] = []
@@ -40,43 +40,44 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
     if media is not None and media.ours and not media.frames_argument:
         return ClassPlan(interface)
     if another := model_capabilities.of_another_host():
-        told.append(f"{model.name} ({interface}) may treat frames otherwise: {another}")
+        told.append(f"{model.name} ({interface}) may treat frames differently: {another}")
     if interface != model.interface:
         told.append(
-            f"{model.name}: its {interface} class is taken (as with --force_simple): the "
-            f"{model.interface} one {_lacking(model, model.interface, needs)}"
+            f"{model.name}: using its {interface} class (as with "
+            f"--force_simple), because the {model.interface} class "
+            f"{_lacking(model, model.interface, needs)}"
         )
     shown = [one.task for one in needs if one.videos]
     if media is None or media.none:
         if media and (shown or any(one.pictures for one in needs)):
             none = f"{model.name} takes no videos or pictures: {media.none}"
-            return ClassPlan(interface, told=(*told, none), short=(none,))
-        return ClassPlan(interface, told=tuple(told))
+            return ClassPlan(interface, lines=(*told, none), short=(none,))
+        return ClassPlan(interface, lines=tuple(told))
     who, more = f"{model.name} ({interface})", f"lmms-eval-tasks models {model.name}"
     if media.broken:
-        told.append(f"{who} does not work as it is: {media.broken} ({more})")
+        told.append(f"{who} does not work as installed: {media.broken} ({more})")
     elif lacking := _lacking(model, interface, needs):
-        raise TasksError(f"{who} {lacking}: leave these tasks out, or take another model ({more})")
+        raise TasksError(f"{who} {lacking}: leave these tasks out, or use another model ({more})")
     elif shown and media.video_types:
         kind = checkpoint_type(model)
         if kind and kind not in media.video_types:
             raise TasksError(
-                f"{who} gives no videos to checkpoints of the type {kind}, and {', '.join(shown)} "
-                f"hand them over: take one of the type {' or '.join(media.video_types)}, or "
-                "another model"
+                f"{who} passes no videos to checkpoints of the type {kind}, but "
+                f"{', '.join(shown)} have videos: use one of the type "
+                f"{' or '.join(media.video_types)}, or another model"
             )
     as_pictures = not media.video and media.images
     if as_pictures and shown:
         tasks = ", ".join(shown)
-        told.append(f"{who} takes no videos: {tasks} hand over {FRAMES} pictures of each")
+        told.append(f"{who} takes no videos: {tasks} pass {FRAMES} pictures of each video")
     arguments, set_, short = _frames(model, media, who, needs)
-    # With another modality than a task's its requests end the run; texts alone go with pictures.
+    # A request of another modality ends the run. Texts alone may pass as "image".
     shows = media.modality and any(one.videos or one.pictures for one in needs)
     modality = {one.task: "video" if one.videos else "image" for one in needs if shows}
     if modality:
         arguments["modality"] = next(iter(modality.values()))
         if {*modality.values()} - {model.arguments.get("modality")}:
-            told.append(f"{who}: modality is set to what each task hands over")
+            told.append(f"{who}: modality is set for each task to what its requests hold")
     return ClassPlan(
         interface,
         arguments,
@@ -85,24 +86,24 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
         reader=media.video if shown else "",
         modality=modality,
         one_by_one=bool(media.mixes),
-        told=(*told, *short, *set_),
+        lines=(*told, *short, *set_),
         short=tuple(short),
     )
 
 
 def checkpoint_type(model: RunModel) -> str:
-    """transformers' model_type of a run's checkpoint; "" where its config cannot be read."""
+    """The model_type (transformers) of a run's checkpoint; "" if its config cannot be read."""
     from transformers import AutoConfig
 
     name = model.arguments.get("pretrained") or model.arguments.get("model") or ""
     try:
         return str(AutoConfig.from_pretrained(str(name)).model_type)
-    except (OSError, ValueError):  # none there, or code of its own; its class will say it
+    except (OSError, ValueError):  # no config, or one with code: the model's class will report it
         return ""
 
 
 def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
-    """The user's, or the simple class where only that one takes what the tasks hand over."""
+    """The interface to run: the user's, or "simple" if only that class takes the tasks' media."""
     mine, other = (
         model_capabilities.media_of(model.name, kind) for kind in (model.interface, "simple")
     )
@@ -113,7 +114,7 @@ def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
 
 
 def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds]) -> str:
-    """What a class cannot take of what tasks hand over; "" if it takes all."""
+    """The media of the tasks that a class cannot take, in words; "" if it takes all."""
     media = model_capabilities.media_of(model.name, interface)
     if media is None or media.none:
         return ""
@@ -122,17 +123,17 @@ def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds])
     if media.images:
         return ""
     if found := [one.task for one in needs if one.videos and not media.video]:
-        return f"takes no videos, which {', '.join(found)} hand over"
+        return f"takes no videos, but {', '.join(found)} have videos"
     if found := [one.task for one in needs if one.pictures > 1]:
-        kind = "one picture alone" if media.image else "no pictures"
-        return f"takes {kind} in a request, and {', '.join(found)} hand over several"
+        kind = "only one picture" if media.image else "no pictures"
+        return f"takes {kind} in a request, but {', '.join(found)} have several"
     return ""
 
 
 def _frames(
     model: RunModel, media: MediaSupport, who: str, needs: Sequence[MediaNeeds]
 ) -> tuple[dict[str, object], list[str], list[str]]:
-    """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
+    """The arguments on frames to set, lines on them, and lines on frames that do not arrive."""
     framed = [one for one in needs if one.videos and one.frames]
     if not framed or media.broken or media.video in ("", "server"):
         return {}, [], []
@@ -143,12 +144,15 @@ def _frames(
         return (
             {},
             [],
-            [f"{who} takes {taken}, and no argument changes it; the videos of {tasks} have {most}"],
+            [
+                f"{who} takes {taken}, and no argument changes that; the videos of "
+                f"{tasks} have {most} frames"
+            ],
         )
     if argument in model.arguments:
         given = str(model.arguments[argument])
         told = f"{who}: {argument}={given}, and the videos of {tasks} have {most} frames"
-        # 0 is "all" where it is a number at all.
+        # 0 means all frames, for classes that accept it
         return {}, [], [told] if given.isdecimal() and 0 < int(given) < most else []
     by_rate, lines, default = media.fewer == "by rate", [], media.frames_default or 0
     enough = default == most or (default > most and (by_rate or media.fewer == "all"))
@@ -157,18 +161,22 @@ def _frames(
     if whole and all(one.frames for one in needs if one.videos):
         made |= whole
     elif by_rate and len(whole) == len(media.whole):
-        mend = f": run {tasks} apart for all of them" if whole else ""
+        mend = f": to pass all of them, run {tasks} separately" if whole else ""
         lines.append(f"{who} takes {media.rate}: not all {most} frames of short videos{mend}")
     shown = ", ".join(f"{name}={value}" for name, value in made.items())
-    set_ = [f"{model.name}: {shown} set for {tasks}; say another to override"] if made else []
+    set_ = (
+        [f"{model.name}: {shown} set for {tasks}; to change it, pass your value in --model_args"]
+        if made
+        else []
+    )
     return made, set_, lines
 
 
 def whole(name: str, value: int | str) -> int:
-    """A model's argument that is a whole number, as text or not.
+    """Return a model's argument as an int, from a text or a number.
 
     Raises:
-        TasksError: it is none.
+        TasksError: it is no whole number.
     """
     try:
         return int(value)

@@ -1,4 +1,4 @@
-"""The recipes of leaderboards/recipes: a file of the host's `--config` for each published model."""
+"""The recipes of leaderboards/recipes: a file for lmms-eval's `--config` per published model."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ class TaskWorkload(Strict):
     """A task's docs, and one of them on average (data.yaml): seconds, tokens, counts."""
 
     docs: int
-    clips: int = 0  # different media before the docs' texts; 0: each doc has its own
+    clips: int = 0  # number of different videos; 0: each doc has its own
     text: float  # tokens of the prompt's text
     reply: float
     video: float = 0  # seconds
     sound: float = 0  # seconds
     pictures: float = 0
     calls: float = 0  # requests to the judge
-    asked: float = 0  # tokens of each
-    told: float = 0  # tokens of the reply to each
+    asked: float = 0  # tokens of a request to the judge
+    told: float = 0  # tokens of the judge's reply
 
 
 class ModelFacts(Strict):
     """A model (models.yaml): 0 billions of parameters is one that a server has."""
 
-    billions: float = 0  # parameters that a token passes
+    billions: float = 0  # billions of parameters that a token passes through
     gpus: int = 1  # of 80 GB
     frame: int = 0  # tokens of a video's frame
-    picture: int | None = None  # tokens of a picture; None: of a frame
+    picture: int | None = None  # tokens of a picture; None: the same as a frame
     second: int = 0  # tokens of a second of an uploaded video, in place of frames
     sound: int = 0  # tokens of a second
     thinks: int = 0  # tokens of reasoning before a reply
-    input: float | None = None  # dollars per million tokens; None: not known here
+    input: float | None = None  # dollars per million tokens; None: not known
     output: float | None = None
 
 
@@ -57,50 +57,50 @@ class _VllmForm(Strict):
 
 
 class RowRecipe(NamedTuple):
-    """How a published row is made again."""
+    """The recipe that makes a published row again."""
 
     path: Path
     model: RunModel
-    tasks: list[str]  # and groups, as the host is told
-    settings: Mapping[str, str]  # of ours, by variable
-    batch: int  # requests that the class gets together, or its engine has at once
-    options: tuple[str, ...] = ()  # of the command, above what the file says
-    differs: str = ""  # what the model is given otherwise than by the file
+    tasks: list[str]  # tasks and groups, in lmms-eval's names
+    settings: Mapping[str, str]  # this package's settings, by variable
+    batch: int  # requests that the class gets together, or that its engine runs at once
+    options: tuple[str, ...] = ()  # options of the command that override the file
+    differs: str = ""  # how the model's input differs from that of the file
 
     @property
     def checkpoint(self) -> str:
-        """The model's own name; several, separated by commas, of a class that takes several."""
+        """The model's name; several, separated by commas, for a class that takes several."""
         return str(self.model.arguments.get("pretrained") or self.model.arguments["model"])
 
 
 def slug(identity: str) -> str:
-    """What a model's recipe is called, perhaps with more words behind (`gpt_4o_judge`)."""
+    """The name of a model's recipe file; a file may add further words (`gpt_4o_judge`)."""
     return re.sub(r"[^a-z0-9]+", "_", identity.rpartition("/")[2].lower()).strip("_")
 
 
 def of(benchmark: str) -> list[RowRecipe]:
-    """The recipes of a benchmark, by name."""
+    """The recipes of a benchmark, in the order of their names."""
     return [_read(path) for path in sorted(_folder().joinpath(benchmark).glob("*.yaml"))]
 
 
 def missing(benchmark: str) -> Mapping[str, str]:
-    """Published models without a recipe, by identity, with what is missing."""
+    """The published models without a recipe: the reason, by the model's identity."""
     found: Mapping[str, str] = _stored("missing").get(benchmark, {})
     return found
 
 
 def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
-    """The recipe by `tasks_vllm`, our class over vLLM; or a sentence on why it has no such form."""
+    """The recipe for `tasks_vllm`, our class over vLLM; or a sentence on why there is none."""
     if recipe.model.name == VLLM:
         return recipe
     if not facts(recipe.checkpoint).billions:
-        return "a server has the model"
+        return "the model is on a server"
     name = recipe.path.stem
     stored = _stored("vllm")[recipe.path.parent.name][name]
     if isinstance(stored, str):
         return stored
     form = _VllmForm.model_validate(stored)
-    # Beside the replies of the recipe's own class, not over them.
+    # A folder beside the recipe's, whose replies stay.
     output = f"{read_yaml(recipe.path, 'options of lmms_eval')['output_path']}_vllm"
     options = {"model": VLLM, "model_args": form.model_args, "batch_size": str(form.batch_size)}
     return recipe._replace(
@@ -116,10 +116,10 @@ def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
 
 
 def facts(checkpoint: str) -> ModelFacts:
-    """What is known of a model; of several their parameters together.
+    """The facts about a checkpoint; for several (by commas), with the sum of their parameters.
 
     Raises:
-        KeyError: nothing is.
+        KeyError: a checkpoint has no facts.
     """
     known = _stored("models")
     each = [ModelFacts.model_validate(known[name]) for name in checkpoint.split(",")]
@@ -127,10 +127,10 @@ def facts(checkpoint: str) -> ModelFacts:
 
 
 def work(task: str) -> TaskWorkload:
-    """A task of the published data.
+    """The workload of a task on the published data.
 
     Raises:
-        KeyError: no recipe has it.
+        KeyError: data.yaml does not have the task.
     """
     return TaskWorkload.model_validate(_stored("data")[task])
 
@@ -147,7 +147,10 @@ def _stored(name: str) -> Mapping[str, Json]:
 
 def _read(path: Path) -> RowRecipe:
     given = read_yaml(path, "options of lmms_eval")
-    entry = model_capabilities.table().model(given["model"]) or model_capabilities.ModelEntry()
+    entry = (
+        model_capabilities.capability_table().model(given["model"])
+        or model_capabilities.ModelEntry()
+    )
     kinds = [kind for kind, _ in entry.classes()]
     interface = "chat" if "chat" in kinds and not given.get("force_simple") else "simple"
     said = {name: str(value) for name, value in given.get("env", {}).items()}
@@ -157,5 +160,5 @@ def _read(path: Path) -> RowRecipe:
 
 
 def _arguments(model_args: str) -> dict[str, str]:
-    """By name; a value may hold commas, since lm_pairs reads a list of models."""
+    """Return the model arguments by name; a value may hold commas (several models of lm_pairs)."""
     return dict(re.findall(r"(\w+)=(.*?)(?=,\w+=|$)", model_args))

@@ -1,7 +1,7 @@
 """Tiny checkpoints with random weights, built here: real model classes without a download.
 
-They load like any released checkpoint (`pretrained=FOLDER`) and answer nonsense: what they test is
-the way from a video file to a number, not the number. About 1 MB each, built in a second or two.
+They load like any released checkpoint (`pretrained=FOLDER`) and answer nonsense: they test the way
+from a video file to a number, not the number. About 1 MB each, built in a second or two.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from lmms_eval_tasks.utils.released_files import put_folder
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# Standard deviation of the weights. With the usual 0.02 so small a model replies the same to all.
+# Standard deviation of the weights. With the usual 0.02 a model this small gives the same reply to
+# every request.
 WIDE = 0.2
 
-# Enough text for a byte-level BPE of a few hundred merges; any text at all can be encoded.
+# Enough text for a byte-level BPE of a few hundred merges, which can encode any text.
 _CORPUS = (
     "Guarda il video e scegli l'affermazione giusta. Rispondi solo con la lettera A o B.",
     "Che cosa fa l'uomo prima di uscire dalla stanza? Perché la donna sorride?",
@@ -49,13 +50,14 @@ class Saved(Protocol):
     """A model, tokenizer or processor of transformers."""
 
     def save_pretrained(self, folder: str) -> object:
-        """Write its files into a folder."""
+        """Write the files of this part of a checkpoint into a folder."""
 
 
-def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
-    """Build the tiny checkpoint `kind` of KINDS in `folder`, unless there is one; whole or not.
+def build_checkpoint(kind: str, folder: str | Path, seed: int = 0) -> Path:
+    """Build the tiny checkpoint `kind` of KINDS in `folder` and return the folder.
 
-    The same kind and seed give the same weights with the same versions of torch and transformers.
+    An existing checkpoint is kept. An interrupted build leaves no folder. The same kind and
+    seed give the same weights with the same versions of torch and transformers.
 
     Raises:
         TasksError: the folder holds something else.
@@ -66,7 +68,10 @@ def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
     if (folder / "config.json").is_file():
         return folder
     if folder.is_dir() and any(folder.iterdir()):
-        raise TasksError(f"{folder} is not empty and not a tiny checkpoint of ours: left alone")
+        raise TasksError(
+            f"{folder} is not empty and holds no tiny checkpoint of "
+            "lmms-eval-tasks, so nothing is written: name another folder"
+        )
 
     def save(new: Path) -> None:
         with torch.random.fork_rng(devices=[]):
@@ -80,7 +85,7 @@ def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
 
 
 def tokenizer_of(specials: tuple[str, ...], **kwargs: object) -> PreTrainedTokenizerFast:
-    """Byte-level BPE of 256 bytes, some merges and `specials`; no unknown token exists."""
+    """A byte-level BPE tokenizer: 256 bytes, some merges and `specials`; no unknown token."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -160,7 +165,7 @@ def _qwen2_5_vl() -> list[Saved]:
 
 
 def _language(kind: str, begin: str, end: str) -> list[Saved]:
-    """A language model of two layers and its tokenizer, with no padding token."""
+    """A language model of two layers and its tokenizer, without a padding token."""
     from tokenizers import processors
     from transformers import AutoConfig, AutoModelForCausalLM
 

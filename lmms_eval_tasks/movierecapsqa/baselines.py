@@ -1,14 +1,14 @@
-"""The judged baselines of Table 4: an answer against the dataset's one, by G-Eval and by HELMET.
+"""The judged baselines of Table 4, G-Eval and HELMET: an answer against the dataset's answer.
 
-G-Eval (Liu et al., 2023): coherence and consistency, 1 to 5 each. A rating is the mean of the scale
-over the probabilities of the score's token where the judge gives log-probabilities, else the mean
-of several samples; the two are different measurements and have metrics of their own
-(judges/geval.py). Table 4 has one column "normalized to 1" (its caption): here the mean of
-the two ratings, scaled by (mean - 1) / 4.
+G-Eval (Liu et al., 2023) rates coherence and consistency, 1 to 5 each. If the judge gives
+log-probabilities, a rating is the mean of the scale over the probabilities of the score's token.
+Else a rating is the mean of several samples. The two are different measurements and have separate
+metrics (judges/geval.py). Table 4 has one column "normalized to 1" (its caption). Here it is the
+mean of the two ratings, scaled by (mean - 1) / 4.
 
-HELMET (Yen et al., 2025): fluency 0 or 1, correctness 0 to 3, each by a request of its own (its
-authors ask for both in one). The paper names neither the judges nor how it scaled G-Eval: both are
-ours, unverified.
+HELMET (Yen et al., 2025) rates fluency 0 or 1 and correctness 0 to 3, with one request for each;
+its authors request both at once. The paper names no judge, and does not say how it scaled G-Eval.
+Our choices of both are unverified.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
-from lmms_eval_tasks.judges.asking import judged
+from lmms_eval_tasks.judges.asking import judge_reply
 from lmms_eval_tasks.judges.geval import GEvalRating
-from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.judges.verdict import ScoringSteps
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 from lmms_eval_tasks.utils.metrics import rating_means
 
 GEVAL, HELMET = JUDGED_BASELINES
-GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
+GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # names of criteria and of requests
 HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
-NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
+NO_REFERENCE = "no_reference"  # status of an item without a reference answer
 
 
 _PARTS: dict[str, tuple[str, ...]] = {
@@ -61,8 +61,9 @@ class Correctness(_Reply):
 def criteria(
     which: Collection[str] = JUDGED_BASELINES,
 ) -> dict[str, Criterion]:
-    """The criteria of some of `JUDGED_BASELINES`, by name; their fields are `question`,
-    `reference` and `candidate`.
+    """Return the criteria of some of `JUDGED_BASELINES`, by name.
+
+    The fields of all criteria are `question`, `reference` and `candidate`.
     """
     given = prompt()
     forms: dict[str, tuple[type[BaseModel], str, str]] = {
@@ -86,23 +87,27 @@ def criteria(
     }
 
 
-def describe(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
-    """Which baselines there are and how they are made, for a run's results, as plain types."""
+def describe_baselines(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
+    """Return the chosen baselines and their computation, as plain types for a run's results."""
     known = [name for name in JUDGED_BASELINES if name in which]
-    made = {GEVAL: geval.describe(config)} if GEVAL in which else {}
+    made = {GEVAL: geval.describe_ratings(config)} if GEVAL in which else {}
     return {"which": known, "prompt": prompt().note(), **made}
 
 
 def rated(
     which: Collection[str], question: str, reference: str, reply: str
-) -> Scoring[Mapping[str, rating_means.DimensionRating]]:
-    """One answer by the baselines that were asked for (asking.py); 0 is for what is no answer.
+) -> ScoringSteps[Mapping[str, rating_means.DimensionRating]]:
+    """Rate one answer by the chosen baselines; an empty or cut-off answer has 0.
 
-    Statuses are those of asking.judged, and `no_reference` where the dataset has no answer.
+    The statuses are those of asking.judge_reply, and `no_reference` if the dataset has no answer.
+
+    Yields:
+        Requests for judgements (asking.py).
 
     Returns:
         `geval`: score (0..1 or None), status, mode ("logprobs" or "samples" or None) and dimensions
-        (geval.py); `helmet_fluency` (score 0, 1) and `helmet_correctness` (0..3) with their status.
+            (geval.py). `helmet_fluency` (score 0 or 1) and `helmet_correctness` (score 0..3), each
+            with its status.
     """
     asked, fields = criteria(which), {"question": question, "reference": reference}
     if not reference.strip():
@@ -114,12 +119,12 @@ def rated(
     if GEVAL in which:
         found = yield from geval.rated({name: asked[name] for name in GEVAL_NAMES}, fields, reply)
         score, own = found["score"], found["dimensions"].items()
-        if found["status"] == "ok" and score is not None:  # 0 is what is no answer, on any scale
+        if found["status"] == "ok" and score is not None:  # 0 means no answer, on any scale
             score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
         dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in own}
         scaled: geval.TextRatings = {**found, "score": score, "dimensions": dimensions}
         made[GEVAL] = scaled
     for name in HELMET_NAMES if HELMET in which else ():
-        done = yield from judged(name, asked[name], fields, reply)
+        done = yield from judge_reply(name, asked[name], fields, reply)
         made[name] = {"score": done.number, "status": done.status}
     return made

@@ -1,7 +1,7 @@
-"""MovieRecapsQA's data: what can be asked about each source, docs per question, `data` commands.
+"""MovieRecapsQA's data: the questions that each visual source can show, and a doc for each of them.
 
-A source needs its own file and nothing else: `segment` and `recap` the recap video, `scenes` and
-`movie` the user's copy of the movie, and dialogue alone no video at all.
+A visual source needs only its own file: `segment` and `recap` need the recap video, `scenes` and
+`movie` need the user's copy of the movie. Dialogue alone needs no video.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, MovieRelease
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, MOVIERECAPSQA
 
 HOW_TO_GET = (
-    "the full set is four tables on the hub (sshaar/movierecapsqa); a sample is on the project's "
-    "site (segments.json). Recap videos, subtitles and movies are for the user to fetch"
+    "the full set is four tables on the hub (sshaar/movierecapsqa); a sample "
+    "is on the project's site (segments.json). Get recap videos, subtitles and "
+    "movies yourself"
 )
 
-# --- what a task's name says --------------------------------------------------------------------
+# --- names of tasks -------------------------------------------------------------------------------
 
 # Visual source: slug in task names -> title (abstract, (a) to (d)).
 SOURCES = {
@@ -34,9 +35,9 @@ SOURCES = {
     "scenes": "aligned movie scenes",
     "movie": "full movie",
 }
-_RECAP = "recap videos in recaps/, or beside the data file, named by videoId"
+_RECAP = "recap videos in recaps/, or next to the data file, named by videoId"
 _MOVIE = "the movie in movies/, named by movieId"
-# By source: the kind of its file (Release.path), and what the user has to hold.
+# Visual source -> the kind of its file (MovieRelease.path), and what the user has to provide.
 _NEEDS = {
     "segment": ("recaps", _RECAP),
     "recap": ("recaps", _RECAP),
@@ -49,7 +50,10 @@ _NEEDS = {
 
 
 class InputCondition(NamedTuple):
-    """What of the source reaches the model (5.2); `prompt` is its part of the prompt file."""
+    """The parts of the source that reach the model (5.2).
+
+    `prompt` is the part of the prompt file.
+    """
 
     title: str
     picture: bool
@@ -57,7 +61,7 @@ class InputCondition(NamedTuple):
     prompt: str
 
 
-# By the slug in task names; the default has none.
+# By the slug in task names; the default condition has the slug "".
 CONDITIONS = {
     "": InputCondition("both", picture=True, dialogue=True, prompt="both"),
     "frames": InputCondition("only frames", picture=True, dialogue=False, prompt="only_frames"),
@@ -68,7 +72,7 @@ CONDITIONS = {
 
 
 def task_name(source: str, condition: str) -> str:
-    """The task of a source and a condition, by their slugs."""
+    """Return the name of the task of a visual source and a condition, given their slugs."""
     return "_".join(filter(None, ("movierecapsqa", source, condition)))
 
 
@@ -76,49 +80,50 @@ TASKS = {task_name(source, slug): (source, slug) for source in SOURCES for slug 
 
 
 def shows(task: str) -> bool:
-    """Whether a task shows a picture."""
+    """Return True if a task shows a picture."""
     return CONDITIONS[TASKS[task][1]].picture
 
 
-# --- what the judge is shown ---------------------------------------------------------------------
+# --- the judge's context --------------------------------------------------------------------------
 
 ALL, ALIGNED = "all", "aligned"
 GIVEN, NONE = "given", "none"
 
 
 class JudgeOptions(NamedTuple):
-    """What the judge is shown beside question and claims (`--movierecapsqa NAME=VALUE,...`).
+    """The judge's context, beside question and claims (`--movierecapsqa NAME=VALUE,...`).
 
-    The authors' released code shows a question's own facts and no dialogue; the published scores
-    were not made so: answers that rest on the dialogue alone have high ones.
+    The authors' released code gives the judge a question's own facts and no dialogue. The published
+    scores were computed otherwise, because answers that rest on the dialogue alone have high
+    scores.
     """
 
-    facts: str = ALL  # of the segment, or those that are `aligned` with the question
-    dialogue: str = GIVEN  # the segment's, or `none`
+    facts: str = ALL  # `all` facts of the segment, or those `aligned` with the question
+    dialogue: str = GIVEN  # `given`: the segment's dialogue; or `none`
 
 
 def options() -> JudgeOptions:
-    """The user's choice.
+    """Return the user's choice of the judge's context.
 
     Raises:
-        TasksError: an option is unknown, given twice, or has another value.
+        TasksError: an option is unknown, is given twice, or has another value.
     """
     values = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
-    return JudgeOptions(**settings.chosen(MOVIERECAPSQA, values))
+    return JudgeOptions(**settings.read_choices(MOVIERECAPSQA, values))
 
 
 # --- the files that a task needs ------------------------------------------------------------------
 
 
-def sources(release: MovieRelease, names: Sequence[str]) -> list[Source]:
-    """The visual sources of tasks that show a picture, and the dialogue (Benchmark.sources)."""
+def media_sources(release: MovieRelease, names: Sequence[str]) -> list[Source]:
+    """Return the visual sources of tasks that show a picture, and the subtitles."""
     shown = [name for name in names if shows(name)]
     by_source = {one: [name for name in shown if TASKS[name][0] == one] for one in SOURCES}
     of_videos = [_source(release, one, own) for one, own in by_source.items() if own]
-    # A task whose model or judge is shown the dialogue needs the movie's subtitles.
+    # If the model or the judge of a task gets the dialogue, the task needs the movie's subtitles.
     to_judge = options().dialogue == GIVEN
     told = [name for name in names if to_judge or CONDITIONS[TASKS[name][1]].dialogue]
-    cure = "The addresses are all in data status. Put them there"
+    cure = "lmms-eval-tasks data status prints the addresses. Put them there"
     silent = Source(
         tasks=told,
         noun="subtitles",
@@ -133,7 +138,7 @@ def _source(release: MovieRelease, source: str, tasks: Sequence[str]) -> Source:
     kind, needed = _NEEDS[source]
     windows: dict[str, Window] = {}
     absent: dict[str, str] = {}
-    for one in release.asked:
+    for one in release.segments_with_questions:
         path, start, end = release.path(one, kind), None, None
         if source == "segment":
             start, end = one.start, one.end
@@ -150,35 +155,37 @@ def _source(release: MovieRelease, source: str, tasks: Sequence[str]) -> Source:
         tasks=tasks,
         windows=windows,
         absent=absent,
-        cure=f"This needs {needed} (tasks that end in _dialogue need no video). Put it there",
+        cure=f"This requires {needed} (tasks that end in _dialogue require no video). Put it there",
         hint=f" as the {SOURCES[source]} ({', '.join(tasks)})",
     )
 
 
 def complaints(release: MovieRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG001
-    """No questions at all, or none with facts of their own where these are wanted."""
-    empty = [] if release.asked else ["its segments have no questions"]
+    """Return complaints: there are no questions, or questions without the facts that are needed."""
+    empty = [] if release.segments_with_questions else ["its segments have no questions"]
     return empty + without_own(release, options())
 
 
-def without_own(release: MovieRelease, chosen: JudgeOptions) -> list[str]:
-    """The complaint about questions without facts of their own, which `facts=aligned` needs."""
+def without_own(release: MovieRelease, options: JudgeOptions) -> list[str]:
+    """Return the complaint about questions without own facts, which `facts=aligned` needs."""
     lacking = [s.question_id(q) for s, q in release.questions() if q.aligned is None]
-    if chosen.facts == ALL or not lacking:
+    if options.facts == ALL or not lacking:
         return []
     return [
-        f"{MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
-        f"{lacking[0]}, have no facts of their own (aligned_fact_ids or alignedFacts)"
+        f"{MOVIERECAPSQA.option} facts={ALIGNED}: {len(lacking)} questions, "
+        f"such as {lacking[0]}, have no facts of their own (aligned_fact_ids or "
+        "alignedFacts)"
     ]
 
 
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
-    """One doc per question of the segments that can be shown, in the file's order.
+def task_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
+    """Return one doc for each question of the segments that can be shown, in the file's order.
 
-    `lure` answers another segment's question: of this one it would be true.
+    `lure` is the answer to a question about another segment. An answer about the same segment could
+    be true here, too.
     """
     release: MovieRelease = loaded.release
     source, condition = TASKS[task]
@@ -196,7 +203,7 @@ def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
         if segment.id in left_out:
             continue
         shown = None if windows is None else windows[segment.id]
-        # From the next reference on, around the end.
+        # The search for a lure begins behind this question, and continues at the first one.
         first = bisect.bisect(told, place, key=itemgetter(0))
         others = (told[(first + step) % len(told)] for step in range(len(told)))
         lures = (
@@ -232,22 +239,22 @@ def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
 
 
 def cut(doc: Doc) -> MediaJob | None:
-    """The clip of a doc, or its frames; None with dialogue alone (Benchmark.media_job)."""
+    """Return the job that makes a doc's clip or frames; None with dialogue alone."""
     if not doc["video_path"]:
         return None
     window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
-    return MediaJob(doc["segment"], window, functools.partial(clips.make, *window))
+    return MediaJob(doc["segment"], window, functools.partial(clips.make_clip, *window))
 
 
 # --- the user's data ------------------------------------------------------------------------------
 
 
-def notes(release: MovieRelease) -> list[str]:
-    """Lines for `data status`: what to fetch, and that dialogue needs no video."""
+def status_notes(release: MovieRelease) -> list[str]:
+    """Return lines for `data status`: files to download, and that dialogue needs no video."""
     lines = []
     if release.is_tables:
         lines.append("recap videos: https://www.youtube.com/watch?v=VIDEOID, to recaps/VIDEOID.mp4")
     for one in release.subtitles.values():
         if one.path is None:
-            lines.append(f"to fetch: {one.name}, the subtitles of {one.movie!r}: {one.url}")
-    return [*lines, "tasks that end in _dialogue need no video"]
+            lines.append(f"to download: {one.name}, the subtitles of {one.movie!r}: {one.url}")
+    return [*lines, "tasks that end in _dialogue require no video"]

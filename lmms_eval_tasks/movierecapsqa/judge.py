@@ -1,14 +1,15 @@
 """The judge without a reference (paper, 4.2): an answer's claims, then a label for each claim.
 
     claims  one request about question and answer alone
-    labels  one request for each dimension, side by side, each about the same claims
+    labels  one request for each dimension, at the same time, all about the same claims
 
-Requests about one segment begin with the same bytes, as providers' prompt caches want it: one
-system text, then the segment's facts and dialogue, and only then what differs (dimension, question,
-claims). Coherence is of the claims alone: facts and dialogue are not shown. OpenAI puts the reply's
-JSON schema before the system text, so that is one and the same for every dimension and number of
-claims too; what differs is checked when a reply is read. Other endpoints are sent the exact schema,
-which a small model needs to end its reply.
+All requests about one segment begin with the same bytes, so that providers' prompt caches apply:
+one system text, then the segment's facts and dialogue, then the parts that differ (dimension,
+question, claims). Coherence concerns the claims alone, so its request has no facts and no dialogue.
+
+OpenAI puts the JSON schema of the reply before the system text. The schema is therefore the same
+for every dimension and number of claims, and the differences are checked when a reply is read.
+Other endpoints get the exact schema, because a small model needs it to end its reply.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import ReadAsk, said
+from lmms_eval_tasks.judges.asking import RereadRequest, parsed_reply
 from lmms_eval_tasks.judges.engine import MAX_REASON
-from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Scoring, graded
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, JudgeRequest, ScoringSteps, judged_answer
 from lmms_eval_tasks.movierecapsqa.items import ClaimScore, LabelledRating
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import reply_text
@@ -37,15 +38,15 @@ from lmms_eval_tasks.utils.replies import reply_text
 CLAIMS = "movierecapsqa_claims"  # names of the criteria
 LABELS = "movierecapsqa_labels"
 
-# A reply grows with the number of claims: one for a long answer does not fit the judges' defaults
-# (512 tokens, 60 seconds), which stand for "the user has set nothing". 4,096 tokens hold about 300
-# labels; a reply that was cut off is asked for once more with twice the room (engine.py).
+# A reply grows with the number of claims. The judges' defaults (512 tokens, 60 seconds), which mean
+# that the user set nothing, are too small for a long answer. 4,096 tokens hold about 300 labels. A
+# truncated reply is requested once more with twice the room (engine.py).
 REPLY_TOKENS = 4096
 TIMEOUT = 180.0  # seconds
 
 
 def with_room(judge: JudgeConfig) -> JudgeConfig:
-    """A judge with room for its replies, unless the user set a limit."""
+    """Return the judge with limits that fit long replies, unless the user set limits."""
     if not judge.endpoints:
         return judge
     room = judge.sampling.max_tokens if judge.sampling.max_tokens != MAX_TOKENS else REPLY_TOKENS
@@ -55,10 +56,10 @@ def with_room(judge: JudgeConfig) -> JudgeConfig:
 
 # --- labels of claims ---------------------------------------------------------------------------
 
-LOWEST, HIGHEST = 0, 5  # of a score
+LOWEST, HIGHEST = 0, 5  # the range of a score
 
-# Dimension (4.2; coherence is in the paper's appendix) -> the labels of a claim in it, best first,
-# each with other forms: the letters are those that the authors' texts have behind the words.
+# Dimension (4.2; coherence is in the paper's appendix) -> label of a claim, best first -> its other
+# written forms. The letters stand behind the words in the authors' texts.
 _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     "factuality": {
         "supported": ("s",),
@@ -76,18 +77,23 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 WORDS = {dimension: tuple(own) for dimension, own in _FORMS.items()}
 DIMENSIONS = tuple(WORDS)
-# The labels of a claim that earn a dimension's lowest score where all claims have them.
+# The worst labels: if all claims have one of these, the dimension has the lowest score.
 _WORST: dict[str, set[str]] = {
     "factuality": {"unsupported", "contradictory"},
     "relevance": {"irrelevant"},
     "coherence": {"contradictory"},
 }
-WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
+WITH_CONTEXT = ("factuality", "relevance")  # dimensions whose requests have facts and dialogue
 
 
-def label(dimension: str, written: str) -> str:
-    """The label that a judge wrote: case, spaces, hyphens, underscores and stars around it are
-    free, and so are letters behind a word ("SUPPORTED (S)"); ValueError if it is none.
+def read_label(dimension: str, written: str) -> str:
+    """Return the label of a dimension that a judge wrote.
+
+    Upper and lower case count as equal, as do spaces, hyphens and underscores. Stars around the
+    label and letters behind it ("SUPPORTED (S)") are ignored.
+
+    Raises:
+        ValueError: the text is no label of the dimension.
     """
     plain = re.sub(r"\s*\([A-Z]{1,2}\)$", "", written.strip()).strip("*").casefold()
     found = re.sub(r"[\s_\u2010\u2011-]+", "_", plain)
@@ -98,17 +104,18 @@ def label(dimension: str, written: str) -> str:
 
 
 def contradicts(dimension: str, labels: Sequence[str], score: float | None) -> bool:
-    """Return whether a score is at the other end of the rubric than all of its labels.
+    """Return True if a score is at the other end of the rubric than all of its labels.
 
-    So it is the lowest beside labels that are all the best, or the highest beside labels that are
-    all among the worst. Such a score counts as it is; it is counted too (`MovieRecapsQA.describe`).
+    That is the lowest score with only the best labels, or the highest score with only the worst
+    labels. Such a score counts as it is, and the number of such scores is reported
+    (`MovieRecapsQA.describe`).
     """
     best, given = WORDS[dimension][0], set(labels)
     too_low = score == LOWEST and given == {best}
     return too_low or (score == HIGHEST and bool(given) and given <= _WORST[dimension])
 
 
-# --- what is asked ------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 class Claims(BaseModel):
@@ -119,7 +126,10 @@ class Claims(BaseModel):
     @field_validator("claims")
     @classmethod
     def _on_one_line(cls, claims: list[str]) -> list[str]:
-        """Claims are numbered by line; those without a letter or a digit are blank."""
+        """Return each claim on one line, since the prompt numbers lines; drop blank claims.
+
+        A claim without a letter or a digit is blank.
+        """
         lines = (" ".join(claim.split()) for claim in claims)
         return [line for line in lines if any(map(str.isalnum, line))]
 
@@ -133,7 +143,7 @@ class Label(BaseModel):
     @field_validator("id", mode="before")
     @classmethod
     def _number(cls, value: object) -> object:
-        """An id in another notation ("2", 2.0) as a whole number."""
+        """Return an id in another notation ("2", 2.0) as a whole number."""
         if isinstance(value, str) and value.strip().isdecimal():
             return int(value)
         return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -146,15 +156,16 @@ class Labels(BaseModel):
     reason: str = Field(
         default="",
         validation_alias=AliasChoices("reason", "score_justification", "explanation"),
-        json_schema_extra=methodcaller("pop", "default"),  # strict mode knows none
+        json_schema_extra=methodcaller("pop", "default"),  # OpenAI's strict mode allows no default
     )
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
 def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
-    """`Labels` that must be one of `dimension` for each of `n_claims` claims; put in their order.
+    """Return the schema of a reply with one label of `dimension` for each of `n_claims` claims.
 
-    Its JSON schema is the same for all of them.
+    Reading a reply sorts the labels by claim. The JSON schema is the same for all dimensions and
+    numbers of claims.
     """
 
     class CheckedLabels(Labels):
@@ -167,7 +178,7 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
         @field_validator("labels")
         @classmethod
         def _one_for_each(cls, labels: list[Label]) -> list[Label]:
-            found = {one.id: label(dimension, one.label) for one in labels}
+            found = {one.id: read_label(dimension, one.label) for one in labels}
             if len(labels) != n_claims or found.keys() != set(range(1, n_claims + 1)):
                 raise ValueError(f"expected one label for each of {n_claims} claims, by its number")
             return [Label(id=number, label=found[number]) for number in sorted(found)]
@@ -176,8 +187,9 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
 
 
 def exact_schema(dimension: str, n_claims: int) -> dict[str, object]:
-    """The JSON schema of a reply about `n_claims` claims: a label of `dimension` for each, in their
-    order. `prefixItems` stands without `items`, which llama.cpp would take instead.
+    """Return the JSON schema of a reply with a label of `dimension` for each claim, in their order.
+
+    The array has `prefixItems` and no `items`, because llama.cpp would use `items` instead.
     """
     label = {"type": "string", "enum": list(WORDS[dimension])}
     ids = ({"type": "integer", "enum": [number]} for number in range(1, n_claims + 1))
@@ -193,17 +205,17 @@ def exact_schema(dimension: str, n_claims: int) -> dict[str, object]:
 
 
 def _closed(properties: dict[str, object]) -> dict[str, object]:
-    """An object's JSON schema, with these properties and no others."""
+    """Return the JSON schema of an object with exactly these properties."""
     required = {"required": list(properties), "additionalProperties": False}
     return {"type": "object", "properties": properties, **required}
 
 
 @prompts.once
-def prompt() -> prompts.Prompt:
-    """The judge's prompts, ours or the user's.
+def load_judge_prompts() -> prompts.Prompt:
+    """Return the judge's prompts, the packaged ones or the user's.
 
-    A user's file may say all in the dimensions' parts, as the authors' texts do. Then these are
-    whole requests, and `system`, `context` and `reply` play no part.
+    In a user's file, the part of a dimension may be a complete request, as in the authors' texts.
+    Then `system`, `context` and `reply` are not used.
     """
     context, asked = ("facts", "dialogue"), ("question", "claims")
     ours = {
@@ -215,18 +227,21 @@ def prompt() -> prompts.Prompt:
         "reply": (*asked, "words"),
     }
     try:
-        return prompts.load("movierecapsqa", "judge", ours)
+        return prompts.load_prompt("movierecapsqa", "judge", ours)
     except PromptError:
         whole = {n: asked + (context if n in WITH_CONTEXT else ()) for n in DIMENSIONS}
         with contextlib.suppress(PromptError):
-            return prompts.load("movierecapsqa", "judge", ours | whole)
+            return prompts.load_prompt("movierecapsqa", "judge", ours | whole)
         raise
 
 
 @prompts.once
 def claims_criterion() -> Criterion:
-    """The claims of an answer: fields `question`, `candidate`; the score is their number."""
-    given = prompt()
+    """Return the criterion for an answer's claims; the score is the number of claims.
+
+    Its fields are `question` and `candidate`.
+    """
+    given = load_judge_prompts()
     return Criterion(
         name=CLAIMS,
         system=given.text["claims_system"],
@@ -239,12 +254,12 @@ def claims_criterion() -> Criterion:
 
 @prompts.once
 def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
-    """A label for each of an answer's claims and a score, an integer 0 to 5, in one dimension.
+    """Return the criterion for one dimension: a label for each claim, and a score 0 to 5.
 
-    Its fields are those of `asked`. The criteria of all dimensions have one name: recorded replies
-    are told apart by the field `dimension`.
+    Its fields are those of `asked`. The criteria of all dimensions have the same name; recorded
+    replies tell them apart by the field `dimension`.
     """
-    given = prompt()
+    given = load_judge_prompts()
     system, template = given.text["system"], given.text[dimension]
     if "claims" in prompts.placeholders(template):
         system = ""
@@ -252,7 +267,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
         kept = {name: f"{{{name}}}" for name in ("question", "claims")}
         reply = prompts.fill(given.text["reply"], {**kept, "words": ", ".join(WORDS[dimension])})
         context = [given.text["context"]] if dimension in WITH_CONTEXT else []
-        # By its order no file of ours can put what differs before facts and dialogue.
+        # In this order, no prompt file can put a varying part before facts and dialogue.
         template = "\n".join([*context, template, reply])
     return Criterion(
         name=LABELS,
@@ -267,17 +282,17 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
 
 
 class SegmentContext(NamedTuple):
-    """Facts (data.py) and dialogue of a segment, "" without, as a judge knows them."""
+    """The facts (data.py) and the dialogue of a segment for the judge; "" without dialogue."""
 
     segment: str
     facts: Sequence[str]
     dialogue: str
 
 
-def asked(
+def request_fields(
     context: SegmentContext, dimension: str, question: str, claims: Sequence[str]
 ) -> dict[str, object]:
-    """The fields of a dimension's request; recordings hold the same."""
+    """Return the fields of a dimension's request; recorded replies have the same fields."""
     known = {"facts": list(context.facts), "dialogue": context.dialogue}
     shown = known if dimension in WITH_CONTEXT else {}
     return {"dimension": dimension, **shown, "question": question, "claims": list(claims)}
@@ -286,35 +301,44 @@ def asked(
 # --- one answer ---------------------------------------------------------------------------------
 
 
-def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimScore]:
-    """A model's reply to a question about a segment (asking.py); trouble becomes a status.
+def judge_claims(context: SegmentContext, question: str, reply: str) -> ScoringSteps[ClaimScore]:
+    """Judge a model's reply to a question about a segment.
 
-    An answer that is cut off or without claims is the candidate's failure, worth 0. Where the
-    claims are not known (the judge failed, or they stand in a batch file) the dimensions are not
-    asked: `judge_skipped`, or `unjudged` for the judge `none`.
-    The status is the first one that is not ok, of the claims or of a dimension.
+    A truncated answer and an answer without claims are failures of the candidate, with score 0. If
+    the claims are not known, because the judge failed or because they wait in a batch file, the
+    dimensions are not requested. Their status is then `judge_skipped`, or `unjudged` for the judge
+    `none`.
+
+    Yields:
+        Requests for judgements (asking.py).
+
+    Returns:
+        The claims and the ratings. The status is the first one of claims and dimensions that is not
+        ok. No failure raises an error.
     """
     status, candidate = reply_text.to_judge(reply)
     claims: list[str] = []
     dimensions: dict[str, LabelledRating] = {}
     if status == "ok":
-        # An estimate reckons with a claim for each sentence: those are not known before.
+        # An estimate counts a claim for each sentence, since the claims are not known in advance.
         likely = [part.strip() for part in candidate.split(". ") if part.strip()]
         fields = {"question": question, "candidate": candidate}
         stand_in = json.dumps({"claims": likely})
-        ask = ReadAsk("claims", claims_criterion(), fields, stand_in=stand_in)
-        (verdict,) = yield [ask]
-        status = graded("", verdict).status
-        found = said(ask, verdict) if status == "ok" else None
+        request = RereadRequest("claims", claims_criterion(), fields, stand_in=stand_in)
+        (verdict,) = yield [request]
+        status = judged_answer("", verdict).status
+        found = parsed_reply(request, verdict) if status == "ok" else None
         claims = found.claims if found else []
         if status == "ok" and not claims:
             status = NO_CLAIMS
         elif status != NOT_JUDGED:
-            asks = [_about_claims(context, one, question, claims, verdict) for one in DIMENSIONS]
-            verdicts = yield asks
-            for own, one in zip(asks, verdicts, strict=True):
-                state = graded("", one).status
-                rated = said(own, one) if state == "ok" else None
+            requests = [
+                _about_claims(context, one, question, claims, verdict) for one in DIMENSIONS
+            ]
+            verdicts = yield requests
+            for own, one in zip(requests, verdicts, strict=True):
+                state = judged_answer("", one).status
+                rated = parsed_reply(own, one) if state == "ok" else None
                 labels = [given.label for given in rated.labels] if rated else []
                 score = rated.score if rated else None
                 dimensions[own.name] = {"score": score, "status": state, "labels": labels}
@@ -332,13 +356,13 @@ def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimS
 
 
 @dataclass(frozen=True)
-class _SkippedAsk(ReadAsk):
-    """A dimension of claims that are not known: nobody is asked, and that is booked."""
+class _SkippedRequest(RereadRequest):
+    """A dimension's request without known claims: it is not sent, but counted as skipped."""
 
     claims: Verdict = field(kw_only=True)
 
     def answered(self, judge: Judge) -> Verdict:
-        """That it was skipped, and why."""
+        """Return and count a verdict with the status `judge_skipped` and the reason."""
         label, reason = judge.config.label, f"the claims are not known ({self.claims.status})"
         setup = self.claims.setup
         verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=setup)
@@ -347,15 +371,15 @@ class _SkippedAsk(ReadAsk):
 
 
 def _about_claims(
-    context: SegmentContext, dimension: str, question: str, claims: Sequence[str], found: Verdict
-) -> Ask:
-    """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
+    context: SegmentContext, dimension: str, question: str, claims: Sequence[str], verdict: Verdict
+) -> JudgeRequest:
+    """Return a dimension's request; without claims, a request that is skipped and counted."""
     criterion = dimension_criterion(dimension, len(claims))
-    fields = asked(context, dimension, question, claims)
+    fields = request_fields(context, dimension, question, claims)
     if not claims:
-        return _SkippedAsk(dimension, criterion, fields, rests_on="claims", claims=found)
+        return _SkippedRequest(dimension, criterion, fields, rests_on="claims", claims=verdict)
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
-    return ReadAsk(
+    return RereadRequest(
         dimension,
         criterion,
         fields,

@@ -1,15 +1,15 @@
-"""MovieRecapsQA's numbers, from items.
+"""MovieRecapsQA's numbers, computed from items.
 
-Every task has the same:
-- factuality, relevance and coherence, 0 to 5 (4.2): mean, variance and failures, by modality and
-  category (Table 5);
-- the baselines of Table 4: text metrics against the dataset's answer, and the judged ones where the
-  user asked for them (baselines.py). G-Eval's two ways of rating are different measurements, so
-  each has a metric of its own, over the answers that were rated in that way.
+All tasks have the same metrics:
 
-Empty answers are in no mean, as in the published scores; `NAME_empty_wrong` has them at 0.
+- factuality, relevance and coherence, 0 to 5 (4.2): mean, variance and failures, also by modality
+  and category (Table 5);
+- the baselines of Table 4: text metrics against the dataset's answer, and the judged baselines if
+  the user chose them (baselines.py). G-Eval's two ways of rating are different measurements, so
+  each has its own metric, over the answers that were rated in this way.
 
-The paper's "+-" is a variance (Table 4's caption), so `_var` is one: the population's.
+Empty answers count in no mean, as in the published scores; `NAME_empty_wrong` counts them as 0. The
+paper's "+-" is a variance (Table 4's caption), so `_var` is the population variance.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Items = Sequence[RecapItem]
 
 
 def answered(items: Items) -> list[RecapItem]:
-    """Items whose answer is not empty."""
+    """Return the items whose answer is not empty."""
     return [item for item in items if item["status"] != "empty"]
 
 
@@ -57,7 +57,7 @@ def _of_dimension(name: str) -> list[Metric[RecapItem]]:
     def rated(items: Items) -> list[DimensionRating]:
         return rating_means.ratings(name, answered(items))
 
-    mean, *others = rating_metrics(name, rated, asked=list)
+    mean, *others = rating_metrics(name, rated, expected=list)
     mean = replace(
         mean,
         host_fields=("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status"),
@@ -73,10 +73,10 @@ def _of_dimension(name: str) -> list[Metric[RecapItem]]:
 
 
 def baseline(metric: str, items: Items) -> list[DimensionRating]:
-    """The ratings of the items that have this baseline and a reference.
+    """Return a judged baseline's ratings of the items with a reference; empty answers are left out.
 
-    Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
-    item whose scoring broke lacks it, and counts as failed. Empty answers are not among them.
+    The list is empty if the user did not choose the baseline: then there is no number, and nothing
+    failed. If the user chose it, an item whose scoring failed has no rating and counts as failed.
     """
     key = GEVAL if metric in geval.MODES else metric
     given = [(item["status"], (item.get("baselines") or {}).get(key)) for item in answered(items)]
@@ -96,31 +96,35 @@ def _of_baseline(name: str) -> list[Metric[RecapItem]]:
 
 # --- text metrics against the dataset's answer (4.1 and Table 4, "Semantic Metrics") --------------
 #
-# Each gives a value per item, so that mean and variance follow, all in 0..1: ROUGE-L F1, BERTScore
-# F1 (not rescaled), and BARTScore exponentiated, exp(mean token log-likelihood) of the answer given
-# the reference. The paper names no implementation, stemmer, encoder, model or direction: ours are
-# named with each result, and are unverified. An answer without a word is worth 0 in all three; an
-# item without a reference has no value, and neither has a request that failed.
+# Each text metric has a value for each item, so that mean and variance follow. All values lie in
+# 0..1: ROUGE-L F1, BERTScore F1 (not rescaled), and exponentiated BARTScore, exp(mean token
+# log-likelihood) of the answer given the reference. The paper names no implementation, stemmer,
+# encoder, model or direction. Ours are named with each result, and are unverified. An answer
+# without a word has 0 in all three. An item without a reference has no value, and neither has a
+# failed request.
 
 Statistic = Callable[[Sequence[float]], float | None]
-LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
+LANGUAGE = "en"  # language of the release; sets bert-score's default encoder (roberta-large)
 
 
 def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> ModelScores:
-    """BARTScore by the user's model, exponentiated: the geometric mean of token probabilities."""
+    """Return exponentiated BARTScore by the user's model: the geometric mean of probabilities."""
     if (model := settings.value(BARTSCORE)) is None:
-        unnamed = f"no model was named with --bartscore ({BARTSCORE})"
+        unnamed = "no model was named with --bartscore"
         return ModelScores((), f"BARTScore not computed: {unnamed}", computed=False)
     made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:
         return made
-    # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
+    # An answer without a word has no likelihood; on the scale 0..1 its value is 0.
     values = tuple(0.0 if value is None else math.exp(value) for value in made.values)
     return ModelScores(values, f"{made.note}, and are 0 in the exponentiated column")
 
 
 def _values(name: str, items: Items) -> list[float]:
-    """A text metric of the items that have a reply and a reference; none without its model."""
+    """Return a text metric's values for items with a reply and a reference.
+
+    The list is empty if the metric's model is missing.
+    """
     replied = [item for item in items if item["status"] not in ("model_error", "error")]
     if name == "rouge_l":
         return [value for item in replied if (value := item["rouge_l"]) is not None]
@@ -136,12 +140,12 @@ def _values(name: str, items: Items) -> list[float]:
     return [value for value in scores.values if value is not None]
 
 
-def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric[RecapItem]]:
+def _text(name: str, host_fields: tuple[str, ...] | None = None) -> list[Metric[RecapItem]]:
     def of(statistic: Statistic, items: Items) -> float | None:
         return statistic(_values(name, items))
 
     return [
-        Metric(name, lambda items: of(aggregate.mean, answered(items)), host_fields=shown),
+        Metric(name, lambda items: of(aggregate.mean, answered(items)), host_fields=host_fields),
         Metric(f"{name}_empty_wrong", lambda items: of(aggregate.mean, items)),
         Metric(
             f"{name}_var", lambda i: of(rating_means.variance, answered(i)), higher_is_better=None

@@ -1,8 +1,8 @@
-"""Answers whose scores are known, to check a judge with (`lmms-eval-tasks agreement`).
+"""Answers with known scores, to test a judge with (`lmms-eval-tasks agreement`).
 
-The site's sample has the answers of seven models and of people, with factuality and relevance 0 to
-5; empty answers and a few more have no scores. Of a release without scores the dataset's answer is
-worth 5, and an answer to another segment's question 0.
+The sample on the project's site has answers of seven models and of people, with factuality and
+relevance 0 to 5; empty answers and a few others have no scores. For a release without scores, the
+dataset's answer counts as 5, and the answer to another segment's question as 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lmms_eval_tasks.benchmark import (
     Task,
 )
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.media.sources import bad_items, check, stop
+from lmms_eval_tasks.media.sources import bad_items, check_source, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
@@ -40,36 +40,36 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-TASK = "movierecapsqa_segment"  # what the models and people of the release were asked
-DIMENSIONS = ("factuality", "relevance")  # with published scores
-PEOPLE = "people"  # in place of a model's name
+TASK = "movierecapsqa_segment"  # the task that the models and people of the release did
+DIMENSIONS = ("factuality", "relevance")  # the dimensions with published scores
+PEOPLE = "people"  # the name for answers of people
 
 
 @dataclass(frozen=True)
 class Released:
-    """One answer of a release."""
+    """One answer of a release, with its published scores."""
 
-    doc: Doc  # its question, as a run has it
-    by: str  # a model as Table 4 names it, or PEOPLE
+    doc: Doc  # the doc of its question
+    by: str  # the model's name in Table 4, or PEOPLE
     text: str
-    scores: Mapping[str, int | None]  # published, by DIMENSIONS
+    scores: Mapping[str, int | None]  # published scores, by DIMENSIONS
 
     @property
-    def known(self) -> dict[str, float]:
-        """Those of the scores that there are."""
+    def known_scores(self) -> dict[str, float]:
+        """The published scores that exist, by dimension."""
         return {name: float(score) for name, score in self.scores.items() if score is not None}
 
 
 @dataclass(frozen=True)
 class Data:
-    """A release's answers, in its order, and where they are from."""
+    """The answers of a release, in the release's order, with the file and its hash."""
 
     file: Path
     digest: str
     answers: tuple[Released, ...]
 
     def coverage(self) -> Iterator[str]:
-        """How many answers there are of whom, and how many of them have scores."""
+        """Yield lines: the numbers of answers by author, and how many of them have scores."""
         ids, videos = ({one.doc[name] for one in self.answers} for name in ("id", "video"))
         yield (
             f"{self.file} (data {self.digest}): {len(ids)} questions on {len(videos)} videos; "
@@ -77,29 +77,30 @@ class Data:
         )
         scored: dict[str, list[bool]] = {}
         for one in self.answers:
-            scored.setdefault(one.by, []).append(bool(one.known))
+            scored.setdefault(one.by, []).append(bool(one.known_scores))
         yield from (f"{name}: {sum(own)} of {len(own)}" for name, own in scored.items())
 
 
 def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
-    """The answers of a data file, or of the one in a folder, with their scores.
+    """Return the answers of a data file with their known scores.
 
     Args:
-        task: whose judge they are put to, TASK.
-        whole: judge Table 4's baselines too, unless the user named others.
+        source: a data file, or the folder with it.
+        task: the task whose judge gets the answers, TASK.
+        whole: True to judge also Table 4's baselines, unless the user chose others.
 
     Raises:
-        DataError: the data cannot be read; segments are bad and `--allow-bad-items` was not given;
-            a model has two answers to a question.
+        DataError: the data cannot be read; segments are invalid and `--allow-bad-items` was not
+            given; a model has two answers to a question.
     """
-    release, chosen = schema.read(source), data.options()
+    release, chosen = schema.read_release(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
     stop(release.place, problems + data.without_own(release, chosen))
-    spoken = [check(one) for one in data.sources(release, [TASK]) if not one.is_video]
-    docs = {doc["id"]: doc for doc in data.docs(LoadedData(release, spoken), TASK)}
+    spoken = [check_source(one) for one in data.media_sources(release, [TASK]) if not one.is_video]
+    docs = {doc["id"]: doc for doc in data.task_docs(LoadedData(release, spoken), TASK)}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
     own = Data(release.place, release.digest, _released(release, docs))
-    if not any(one.known for one in own.answers):
+    if not any(one.known_scores for one in own.answers):
         told = (
             f"{release.place} (data {release.digest}): the dataset's answers, and answers to "
             "another segment's question as wrong ones"
@@ -109,14 +110,16 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     if whole and not settings.text(BASELINES):
         baselines = {"judged_baselines": list(JUDGED_BASELINES)}
     answers = [
-        KnownAnswer(task.name, task.log_fields({**one.doc, **baselines}), one.text, one.known)
+        KnownAnswer(
+            task.name, task.log_fields({**one.doc, **baselines}), one.text, one.known_scores
+        )
         for one in own.answers
     ]
     return KnownAnswers(answers, list(own.coverage()), scale, tables=partial(_tables, own, task))
 
 
 def _released(release: schema.MovieRelease, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
-    """The answers of models and people in a release, in its order."""
+    """Return the answers of models and people in a release, in its order."""
     names = leaderboards.stored("movierecapsqa")["models"]
     answers: dict[tuple[str, str], Released] = {}
     for segment, question in release.questions():
@@ -133,7 +136,7 @@ def _released(release: schema.MovieRelease, docs: Mapping[str, Doc]) -> tuple[Re
 
 
 def _made(docs: Iterable[Doc], task: Task) -> Iterator[KnownAnswer]:
-    """Of each question the dataset's answer, and one that is neither true nor to the point."""
+    """Yield two answers for each question: the dataset's, and one that is wrong and irrelevant."""
     for doc in docs:
         for text, worth in ((doc["reference"], judge.HIGHEST), (doc["lure"], judge.LOWEST)):
             if text:
@@ -147,20 +150,20 @@ _KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdic
 
 
 def _tables(
-    found: Data, task: Task, items: Items, is_invalid: bool
+    data: Data, task: Task, items: Items, is_invalid: bool
 ) -> tuple[list[RenderableType], dict[str, object]]:
-    """Tables 4 and 5 of the answers' items and their agreement by model; and all of it for JSON."""
+    """Return Tables 4 and 5 of the answers, tables of agreement, and their content as JSON."""
     answered = cast(Sequence[RecapItem], items)
     by: dict[str, list[RecapItem]] = {}
-    for one, item in zip(found.answers, answered, strict=True):
+    for one, item in zip(data.answers, answered, strict=True):
         by.setdefault(one.by, []).append(item)
     numbers = {one: aggregation.numbers(task, own) for one, own in by.items()}
     made = [TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()]
-    shown = layouts.tables(leaderboards.stored("movierecapsqa"), made)
-    by_dimension = {one: rows(found.answers, answered, one) for one in DIMENSIONS}
+    shown = layouts.draw_tables(leaderboards.stored("movierecapsqa"), made)
+    by_dimension = {one: agreement_rows(data.answers, answered, one) for one in DIMENSIONS}
     tables: list[RenderableType] = [*shown]
     for name, compared in by_dimension.items():
-        tables += [*table(name, compared), ""]
+        tables += [*agreement_tables(name, compared), ""]
     return tables, {
         "dimensions": {
             name: {"rows": {title: one.as_dict() for title, one in own.items()}}
@@ -168,19 +171,21 @@ def _tables(
         },
         "numbers": numbers,
         "statuses": dict(Counter(item["status"] for item in items)),
-        # An answer's own text stays in the release.
+        # The texts of answers stay in the release.
         "answers": [
             {"by": one.by, "published": one.scores, **{key: item.get(key) for key in _KEPT}}
-            for one, item in zip(found.answers, items, strict=True)
+            for one, item in zip(data.answers, items, strict=True)
         ],
     }
 
 
-def rows(
+def agreement_rows(
     answers: Sequence[Released], items: Sequence[RecapItem], dimension: str
 ) -> dict[str, AgreementRow]:
-    """How far our scores of the answers agree with the published ones: of each model, all models
-    and people.
+    """Return the agreement of our scores with the published ones, in one dimension.
+
+    Returns:
+        By name: one row for each model, one for all models together, and one for people.
     """
     rated = map(rating_means.value, rating_means.ratings(dimension, aggregate.as_counted(items)))
     groups: dict[str, list[ScorePair]] = {}
@@ -195,25 +200,25 @@ def rows(
     return {name: row(own, scale) for name, own in groups.items()}
 
 
-def table(dimension: str, found: Mapping[str, AgreementRow]) -> list[Table]:
-    """A dimension's coefficients, a row for each model, for all of them and for people."""
+def agreement_tables(dimension: str, rows_by_model: Mapping[str, AgreementRow]) -> list[Table]:
+    """Return the tables of a dimension's coefficients, with the rows of `rows`."""
 
-    def cells(one: AgreementRow) -> list[str]:
-        kappa, interval = fixed(one.kappa), one.intervals.get("kappa")
-        if one.kappa is not None and interval is not None and interval.ends is not None:
+    def cells(row: AgreementRow) -> list[str]:
+        kappa, interval = fixed(row.kappa), row.intervals.get("kappa")
+        if row.kappa is not None and interval is not None and interval.ends is not None:
             kappa += " [{:.2f}, {:.2f}]".format(*interval.ends)
-        means = ((one.ours, one.ours_var), (one.published, one.published_var))
+        means = ((row.ours, row.ours_var), (row.published, row.published_var))
         told = (fixed(mean) if mean is None else f"{mean:.2f}±{fixed(var)}" for mean, var in means)
-        return [str(one.n), str(one.missing), kappa, fixed(one.rho), fixed(one.absolute), *told]
+        return [str(row.n), str(row.missing), kappa, fixed(row.rho), fixed(row.absolute), *told]
 
-    intervals = [interval for one in found.values() for interval in one.intervals.values()]
+    intervals = [interval for one in rows_by_model.values() for interval in one.intervals.values()]
     videos = max((interval.clusters for interval in intervals), default=0)
     told = stats.few(videos)
     return by_row(
-        f"{dimension}: our judge beside the published scores",
+        f"{dimension}: our judge and the published scores",
         ["answers of"],
         ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
-        [([name], cells(one)) for name, one in found.items()],
+        [([name], cells(one)) for name, one in rows_by_model.items()],
         "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;\n"
         f"ours, published: mean±variance. [low, high]: 95 %, clustered by {videos} videos"
         + (f"\n{told}" if told else ""),

@@ -1,11 +1,11 @@
-"""The four tables of the full release, put together to segments in the form of schema.py.
+"""The four tables of the full release, joined to segments in the form of schema.py.
 
     ROOT/movierecapsqa/{recaps,segments,questions,facts}.{json,jsonl,csv,parquet}   or in data/
     ROOT/movierecapsqa/subtitles/VIDEOID.srt   the movie's subtitles; MOVIE_VIDEOID.srt as well
     ROOT/movierecapsqa/labels.csv   or another ending: the user's labels, if any
 
-Subtitles are not released: each recap names an address, and the user fetches them. They are the
-whole movie's, and a segment's part is cut out by its times in the movie.
+Subtitles are not released. Each recap names an address from which the user downloads them. They
+cover the whole movie, and a segment's part is cut out by the segment's times in the movie.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lmms_eval_tasks.utils.media.subtitles import Cue, clock
 _IDS = ("video_id", "segment_id", "question_id", "fact_id")
 _LISTS = ("fact_ids", "aligned_fact_ids")
 _NUMBERS = ("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time")
-# What is needed of each table; ids of facts and questions are looked up within a segment.
+# The columns that are needed of each table. Ids of facts and questions are unique in a segment.
 TABLES = {
     "recaps": ("video_id", "movie_name", "subtitle_url"),
     "segments": ("video_id", "segment_id", *_NUMBERS, "fact_ids"),
@@ -38,7 +38,10 @@ Row = dict[str, Any]
 
 
 class Subtitle(NamedTuple):
-    """A recap's subtitles: where they are, or None; what to fetch, and the name to save it by."""
+    """The subtitles of a recap's movie: their address, and their file or None.
+
+    `name` is the path below the benchmark's folder to which the user saves them.
+    """
 
     movie: str
     url: str
@@ -46,14 +49,14 @@ class Subtitle(NamedTuple):
     name: str
 
 
-def find(folder: Path) -> dict[str, Path]:
-    """The four tables in a folder or its `data/`; empty where questions and facts have none.
+def find_tables(folder: Path) -> dict[str, Path]:
+    """Return the four tables in a folder or its `data/`; {} if there are no questions and facts.
 
     Raises:
-        DataError: a table is there twice, or not all of them are there.
+        DataError: a table exists twice, or some tables are missing.
     """
     for base in (folder, folder / "data"):
-        there = {name: list(files(base, name)) for name in TABLES}
+        there = {name: list(table_files(base, name)) for name in TABLES}
         if not there["questions"] or not there["facts"]:
             continue
         for name, own in there.items():
@@ -64,10 +67,10 @@ def find(folder: Path) -> dict[str, Path]:
     return {}
 
 
-def files(base: Path, name: str) -> Iterator[Path]:
-    """The files of a table in a folder, or of the user's `labels`, in any form."""
+def table_files(base: Path, name: str) -> Iterator[Path]:
+    """Yield the files of a table in a folder, or of the user's `labels`, in any format."""
     yield from (file for end in _ENDINGS if (file := base / f"{name}.{end}").is_file())
-    for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's own
+    for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's forms
         yield from sorted(base.glob(form))
 
 
@@ -75,7 +78,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
     """Put the user's labels into the questions of segments.
 
     Raises:
-        DataError: the file cannot be read, or labels what is no question.
+        DataError: the file cannot be read, or labels a question that does not exist.
     """
     labels = {row["id"]: {name: row[name] for name in SPLIT} for row in _rows(file, ("id", *SPLIT))}
     for entry in entries:
@@ -83,29 +86,29 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
             if isinstance(asked, dict):
                 asked.update(labels.pop(f"{entry.get('id')}/{asked.get('qid')}", {}))
     if labels:
-        raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
+        raise DataError(f"{file}: no question {next(iter(labels))!r}")
 
 
-def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
-    """Put the tables together: segments as schema.py reads them, and subtitles by recap video.
+def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
+    """Join the tables: return segments in the form of schema.py, and subtitles by recap video.
 
     Raises:
-        DataError: a table or the subtitles cannot be read, or a row names what is not there; names
-            the place.
+        DataError: a table or the subtitles cannot be read, or a row names a missing record; the
+            message names the place.
     """
     recaps, segments, questions, facts = (
-        list(_rows(found[name], needed)) for name, needed in TABLES.items()
+        list(_rows(files[name], needed)) for name, needed in TABLES.items()
     )
     known: dict[str, dict[str, Any]] = {}
     for row in facts:
         known.setdefault(_id(row), {})[row["fact_id"]] = row["fact"]
     spoken = {row["video_id"]: _subtitle(row, folder) for row in recaps}
-    cues = {video: subtitles.read(one.path) for video, one in spoken.items() if one.path}
+    cues = {video: subtitles.read_cues(one.path) for video, one in spoken.items() if one.path}
     entries = []
     for row in segments:
         video = row["video_id"]
         if video not in spoken:
-            raise DataError(f"{row['place']}: {video!r} is in no row of {found['recaps']}")
+            raise DataError(f"{row['place']}: {video!r} is not in {files['recaps']}")
         movie = spoken[video].movie
         entries.append(
             {
@@ -114,19 +117,21 @@ def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
                 "videoId": video,
                 "startTime": row["recap_start_time"],
                 "endTime": row["recap_end_time"],
-                # As the name of a file.
+                # In the form of a file name.
                 "movieId": " ".join(movie.replace("/", "_").replace("\\", "_").split()),
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
                 "facts": _facts(row, "fact_ids", known),
-                "srt": said(cues.get(video, []), row["movie_start_time"], row["movie_end_time"]),
+                "srt": dialogue(
+                    cues.get(video, []), row["movie_start_time"], row["movie_end_time"]
+                ),
                 "questions": [],
             }
         )
     by_id = {entry["id"]: entry for entry in entries}
     for row in questions:
         if _id(row) not in by_id:
-            raise DataError(f"{row['place']}: {_id(row)} is no segment")
+            raise DataError(f"{row['place']}: {_id(row)} is not a segment")
         by_id[_id(row)]["questions"].append(
             {
                 "qid": row["question_id"],
@@ -139,14 +144,20 @@ def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
 
 
 def _id(row: Row) -> str:
-    """Of the segment whose row it is."""
+    """Return the id of the segment that a row belongs to."""
     return f"{row['video_id']}.{row['segment_id']}"
 
 
-def said(cues: Sequence[Cue], start: Any, end: Any) -> str:
-    """What is said in a window of the movie, in seconds, as the site's srt has it.
+def dialogue(cues: Sequence[Cue], start: Any, end: Any) -> str:
+    """Return the dialogue in a window of the movie, in the srt form of the project's site.
 
-    "" where that is no window: the schema complains of it.
+    Args:
+        cues: the movie's subtitles.
+        start: seconds in the movie.
+        end: seconds in the movie.
+
+    Returns:
+        "" for an invalid window, which the schema reports later.
     """
     if not isinstance(start, int | float) or not isinstance(end, int | float) or not start < end:
         return ""
@@ -154,8 +165,8 @@ def said(cues: Sequence[Cue], start: Any, end: Any) -> str:
     return "\n\n".join(f"{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}" for cue in own)
 
 
-def _facts(row: Row, column: str, known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
-    ids, own = row[column], known.get(_id(row), {})
+def _facts(row: Row, column: str, labels: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    ids, own = row[column], labels.get(_id(row), {})
     if not isinstance(ids, list):
         raise DataError(f"{row['place']}: expected a list of facts' ids, found {ids!r}")
     if lost := [one for one in map(str, ids) if one not in own]:
@@ -172,10 +183,10 @@ def _subtitle(recap: Row, folder: Path) -> Subtitle:
 
 
 def _rows(file: Path, needed: Sequence[str]) -> Iterator[Row]:
-    """The rows of a table, with ids as text; only what is needed of them, and their `place`."""
+    """Yield the rows of a table with the needed columns, ids as text, and the row's `place`."""
     found = released_files.read_table(file)
     if not found:
-        raise DataError(f"{file}: holds no rows")
+        raise DataError(f"{file}: no rows")
     for number, row in enumerate(found, 1):
         place = f"{file}, row {number}"
         lost = [name for name in needed if not isinstance(row, dict) or name not in row]
@@ -185,7 +196,7 @@ def _rows(file: Path, needed: Sequence[str]) -> Iterator[Row]:
 
 
 def _value(name: str, value: Any, place: str) -> Any:
-    """A value as JSON has it: CSV has numbers and lists as text."""
+    """Return a value in JSON's types; CSV has numbers and lists as text."""
     if name in _IDS:
         return str(value).strip()
     if isinstance(value, str) and name in (*_LISTS, *_NUMBERS):

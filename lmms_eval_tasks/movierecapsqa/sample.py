@@ -5,12 +5,12 @@
     movierecapsqa/recaps/        recap-lantern.mp4, recap-stones.mp4: 320 x 240, 10 frames a second,
                                  without sound
     movierecapsqa/movies/        lantern-bridge.mp4, three-stones.mp4: the same with a tone
-    movierecapsqa/replay.jsonl   what a judge would reply about the right answer to a question and
-                                 about another segment's, for `--judge replay:FILE`
+    movierecapsqa/replay.jsonl   a judge's replies about the right answer to each question and
+                                 about another segment's answer, for `--judge replay:FILE`
 
-What happens, is said and is asked stands in sample_story_yaml. A segment is one scene, acted once
-in the movie and again, faster, in the recap; between scenes the stage is empty. The recorded judge
-shows that scores follow from replies, and nothing about a judge.
+The story, the dialogue and the questions are in sample_story_yaml. A segment is one scene. It is
+acted once in the movie and again, faster, in the recap; between scenes the stage is empty. The
+recorded judge shows that scores follow from replies, and says nothing about a judge.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from lmms_eval_tasks.utils.media.second_code import TICKS
 from lmms_eval_tasks.utils.media.subtitles import clock
 
 SIZE = (320, 240)
-HERTZ, RATE = 440, 44_100  # of the movies' sound; samples a second
+HERTZ, RATE = 440, 44_100  # tone of the movies in Hz, and samples a second
 SKIES = {"bright": (190, 210, 225), "dark": (20, 24, 70), "orange": (252, 200, 150)}
-CURTAIN = (66, 66, 72)  # between scenes
+CURTAIN = (66, 66, 72)  # colour between scenes
 STAR_Y, STAR_HALF = 68, 7  # pixels
-# How each segment's subtitles are written; the release has no counters.
+# The form of each segment's subtitles; the release has no counters.
 STYLES = ("plain", "marked", "none", "windows", "counted")
-# Of a question, by the kind of its facts.
+# Label of a question, by the kind of its facts.
 MODALITIES = {"seen": "vision", "said": "dialogue", "both": "multimodal"}
 
 _TASKS = tuple(task_name("segment", slug) for slug in CONDITIONS)
@@ -61,7 +61,7 @@ PLAYED = Played(
 
 
 class DialogueLine(TypedDict):
-    """What is said, from a share of a scene to another."""
+    """A line of dialogue; `start` and `end` are shares of the scene's length."""
 
     start: float
     end: float
@@ -73,14 +73,14 @@ class SceneQuestion(TypedDict):
 
     ask: str
     answer: str
-    facts: Sequence[int]  # numbers of those that it rests on, from 1 on
+    facts: Sequence[int]  # numbers of the facts that the answer rests on, from 1
     category: NotRequired[str]
 
 
 class RecapScene(TypedDict):
-    """What happens in a segment (sample_story_yaml says more)."""
+    """The content of a segment (sample_story_yaml explains the fields)."""
 
-    movie: tuple[float, float]  # when it is acted, in seconds
+    movie: tuple[float, float]  # start and end in the movie, in seconds
     recap: tuple[float, float]
     sky: str
     stars: NotRequired[int]
@@ -102,16 +102,16 @@ class RecapStory(TypedDict):
 
 @functools.cache
 def stories() -> dict[str, RecapStory]:
-    """Both movies, by the name of the file."""
-    found: dict[str, RecapStory] = scenes.load(__file__, "sample_story_yaml")
+    """Return both movies with their recaps, by the name of the movie's file."""
+    found: dict[str, RecapStory] = scenes.load_scenes(__file__, "sample_story_yaml")
     return found
 
 
 # --- the videos -----------------------------------------------------------------------------------
 
 
-def videos() -> dict[str, Clip]:
-    """The recaps, and the movies, which hum throughout."""
+def sample_videos() -> dict[str, Clip]:
+    """Return the recaps and the movies, by path; movies have a tone throughout."""
     found = {}
     for movie, story in stories().items():
         for kind, name in (("movie", movie), ("recap", story["video"])):
@@ -126,7 +126,7 @@ def videos() -> dict[str, Clip]:
 
 
 def _acted(scene: RecapScene, window: Sequence[float]) -> Iterator[Actor]:
-    """Sky, stars and actors of a scene that is acted in a window of a video, in seconds."""
+    """Yield sky, stars and actors of a scene in a window of a video; the window is in seconds."""
     start, end = window
     (width, height), stars = SIZE, scene.get("stars", 0)
 
@@ -149,13 +149,13 @@ def _acted(scene: RecapScene, window: Sequence[float]) -> Iterator[Actor]:
 # --- the data file --------------------------------------------------------------------------------
 
 
-def files() -> dict[str, object]:
-    """All other files."""
+def sample_files() -> dict[str, object]:
+    """Return all files except the videos, by path."""
     return {"segments.json": segments(), "replay.jsonl": replay()}
 
 
 def segments() -> list[dict[str, object]]:
-    """The data file: every form that the release has, and those that our schema adds."""
+    """Return the content of the data file, with every form of the release and our additions."""
     found: list[dict[str, object]] = []
     asked = 0
     told = [
@@ -190,7 +190,7 @@ def segments() -> list[dict[str, object]]:
 
 
 def subtitles(scene: RecapScene, style: str) -> str:
-    """A segment's dialogue as SubRip, in the movie's time, in one of STYLES."""
+    """Return a segment's dialogue as SubRip in the movie's time, in one of STYLES."""
     start, end = scene["movie"]
     blocks = []
     for number, line in enumerate(scene["dialogue"], 1):
@@ -204,40 +204,41 @@ def subtitles(scene: RecapScene, style: str) -> str:
 
 
 def _question(
-    qid: int, told: SceneQuestion, facts: Sequence[tuple[str, str]], *, spelled: bool
+    qid: int, question: SceneQuestion, facts: Sequence[tuple[str, str]], *, spelled: bool
 ) -> dict[str, object]:
-    """A question; its labels are `spelled` out, or short."""
-    own = [facts[number - 1] for number in told["facts"]]
+    """Return a question in the file's form; with `spelled`, its labels are titles, else slugs."""
+    own = [facts[number - 1] for number in question["facts"]]
     made = {
         "qid": qid,
-        "question": told["ask"],
-        "datasetAnswer": told["answer"],
+        "question": question["ask"],
+        "datasetAnswer": question["answer"],
         "alignedFacts": [text for _, text in own],
     }
-    if "category" not in told:
+    if "category" not in question:
         return made
     kinds = {kind for kind, _ in own}
     modality = MODALITIES[kinds.pop()] if len(kinds) == 1 else "multimodal"
-    labels = {"modality": modality, "category": told["category"]}
+    labels = {"modality": modality, "category": question["category"]}
     titles = {split: SPLITS[split][slug] for split, slug in labels.items()}
-    return made | (titles if spelled else {**labels, "category": told["category"].upper()})
+    return made | (titles if spelled else {**labels, "category": question["category"].upper()})
 
 
 # --- the recorded judge ---------------------------------------------------------------------------
 
 
 def replay() -> Iterator[dict[str, object]]:
-    """Recorded replies (judges/providers/replay.py) about what is right, and about the lure."""
+    """Yield recorded replies (judges/providers/replay.py) about right answers and about lures."""
 
     def line(criterion: str, fields: object, reply: object) -> dict[str, object]:
         return {"criterion": criterion, "fields": fields, "reply": json.dumps(reply)}
 
-    worst = {"factuality": "unsupported", "relevance": "irrelevant"}  # else the lure is as good
+    # Without these, the lure would score as well.
+    worst = {"factuality": "unsupported", "relevance": "irrelevant"}
     entries = [Segment.model_validate(entry) for entry in segments()]
     for segment, after in zip(entries, [*entries[1:], entries[0]], strict=True):
         context = SegmentContext(segment.id, segment.facts, segment.dialogue)
         for one in segment.questions:
-            for claim in (one.reference, after.questions[0].reference):  # as data.py's lures
+            for claim in (one.reference, after.questions[0].reference):  # the lures of data.py
                 fields = {"question": one.question, "candidate": claim}
                 yield line(judge.CLAIMS, fields, {"claims": [claim]})
                 for name in DIMENSIONS:
@@ -248,5 +249,5 @@ def replay() -> Iterator[dict[str, object]]:
                         "labels": [{"id": 1, "label": label}],
                         "reason": "known by construction",
                     }
-                    asked = judge.asked(context, name, one.question, [claim])
+                    asked = judge.request_fields(context, name, one.question, [claim])
                     yield line(judge.LABELS, asked, {**told, "score": score})

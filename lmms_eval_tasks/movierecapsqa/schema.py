@@ -1,19 +1,20 @@
-"""MovieRecapsQA's data file: segments as the project releases them, and what our schema adds.
+"""The schema of MovieRecapsQA's data: segments in the released form, with optional additions.
 
-    ROOT/movierecapsqa/segments.json      the list of segments
-    ROOT/movierecapsqa/recaps/VIDEOID.mp4 recap videos; beside segments.json as well
-    ROOT/movierecapsqa/movies/MOVIEID.mp4 the user's own copies of the movies
-    ROOT/movierecapsqa/labels.csv         the user's labels, if any: none are released
+    ROOT/movierecapsqa/segments.json       the list of segments
+    ROOT/movierecapsqa/recaps/VIDEOID.mp4  recap videos; beside segments.json as well
+    ROOT/movierecapsqa/movies/MOVIEID.mp4  the user's own copies of the movies
+    ROOT/movierecapsqa/labels.csv          the user's labels, if any: none are released
 
-The full release has four tables instead of segments.json (release_tables.py), which are put
-together to the same form. Released on the site: id, movie, videoId, startTime, endTime (seconds in
-the recap video), facts, srt (in movie time), questions with the dataset's answer, a human's and the
-models' with published scores; its factsUsed counts from 0 and from 1, and is not read. Ours, all
-optional: movieId, movieStartTime and movieEndTime (seconds in the movie; `_scenes` and `_movie`
-need them), a question's modality and category, and its alignedFacts.
+The full release has four tables in place of segments.json (release_tables.py), which are joined to
+the same form. The project's site releases: id, movie, videoId, startTime, endTime (seconds in the
+recap video), facts, srt (in movie time), and questions with the dataset's answer, a human's and the
+models', with published scores. Its factsUsed is not read, since it counts from 0 in some segments
+and from 1 in others. This schema adds optional fields: movieId, movieStartTime and movieEndTime
+(seconds in the movie, for the `_scenes` and `_movie` tasks), and a question's modality, category
+and alignedFacts.
 
-A file that is no list of segments stops. What is wrong with single segments is collected, so that
-the others can be run where the user allows it.
+A file that is no list of segments stops the run. Errors in single segments are collected, so that
+the other segments can be run if the user allows it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, without_folder
 
-# The labels by which the paper splits its results (Tables 3, 5): slug in our data and in metric
+# The labels by which the paper splits its results (Tables 3, 5): slug, in our data and in metric
 # names -> title.
 UNLABELLED = "unlabelled"
 SPLITS: dict[str, dict[str, str]] = {
@@ -64,7 +65,7 @@ SPLITS: dict[str, dict[str, str]] = {
         UNLABELLED: "Unlabelled",
     },
 }
-# By field each written form -> slug: slugs, titles, and other words of the paper's tables.
+# Field -> written form -> slug. Written forms are slugs, titles, and words of the paper's tables.
 _FORMS = {
     split: {form.lower(): slug for slug in own if slug != UNLABELLED for form in (slug, own[slug])}
     for split, own in SPLITS.items()
@@ -72,12 +73,16 @@ _FORMS = {
 _FORMS["modality"] |= {"visual": "vision", "scene": "vision", "both": "multimodal"}
 _EXPECTED = {"modality": "dialogue, vision or multimodal", "category": "NPA, CRD, TH, STA or TEMP"}
 
-# No year ("2001: A Space Odyssey" may be the only fact); a number alone is an empty fact.
+# At most three digits, since a year ("2001: A Space Odyssey") may begin a fact. A number without a
+# text is an empty fact.
 _NUMBERED = re.compile(r"\d{1,3}[.):](?:\s+|$)")
 
 
 def without_numbers(facts: Any) -> Any:
-    """Facts come with numbers ("1. ...") and without; all or none of a segment's have them."""
+    """Return facts without blanks around them, and without numbers ("1. ...") if all have one.
+
+    A value that is no list of texts is returned unchanged, for the schema to check.
+    """
     if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
         return facts
     plain = [fact.strip() for fact in facts]
@@ -87,7 +92,7 @@ def without_numbers(facts: Any) -> Any:
 
 
 def _spoken(value: Any) -> Any:
-    """What is said in an srt, a cue a line; the release's has no counters."""
+    """Return the text of an srt, one cue a line; the release's cues have no counters."""
     if not isinstance(value, str):
         return "" if value is None else value
     try:
@@ -114,7 +119,7 @@ class Scores(_ReleasedEntry):
 class Answer(_ReleasedEntry):
     """An answer to a question, possibly empty, with what the release says it is worth."""
 
-    model: Annotated[str, BeforeValidator(lambda one: one or "")] = ""  # "" for a human's
+    model: Annotated[str, BeforeValidator(lambda one: one or "")] = ""  # "" for a person's answer
     answer: Annotated[str, BeforeValidator(lambda one: one or "")] = ""
     scores: Annotated[Scores, BeforeValidator(lambda one: one or {})] = Scores()
 
@@ -168,7 +173,7 @@ class Segment(_ReleasedEntry):
         if (self.movie_start is None) != (self.movie_end is None):
             raise ValueError("movieStartTime and movieEndTime are given together or not at all")
         if self.movie_start is not None and not self.movie_id:
-            raise ValueError("movieStartTime needs movieId, the movie's file in movies/")
+            raise ValueError("movieStartTime requires movieId, the movie's file in movies/")
         for first, last in (("start", "end"), ("movie_start", "movie_end")):
             start, end = getattr(self, first), getattr(self, last)
             if start is not None and start >= end:
@@ -180,34 +185,34 @@ class Segment(_ReleasedEntry):
         return self
 
     def question_id(self, question: MovieQuestion) -> str:
-        """The question's id in the whole release."""
+        """Return the question's id in the whole release."""
         return f"{self.id}/{question.qid}"
 
 
 # --- the file -----------------------------------------------------------------------------------
 
-# The full set (paper, Tables 2 and 3).
+# Counts of the full set (paper, Tables 2 and 3).
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
 FILE_NAME = "segments.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MovieRelease(Release):
-    """Data whose good segments are validated, and the folders of the videos."""
+    """The validated segments of a release, and the folders of its videos."""
 
-    segments: tuple[Segment, ...]  # the good ones, in the file's order
-    folder: Path  # of videos and subtitles
-    is_tables: bool  # whether it was read from the four tables, not from segments.json
-    subtitles: Mapping[str, release_tables.Subtitle]  # of the tables, by recap video
+    segments: tuple[Segment, ...]  # the valid segments, in the file's order
+    folder: Path  # folder of the videos and subtitles
+    is_tables: bool  # True if read from the four tables, False for segments.json
+    subtitles: Mapping[str, release_tables.Subtitle]  # subtitles of the tables, by recap video
 
     @property
     def n_records(self) -> int:
-        """The number of good segments."""
+        """The number of valid segments."""
         return len(self.segments)
 
     @property
     def without_subtitles(self) -> dict[str, str]:
-        """Id of a segment -> what to fetch: nobody knows what is said in it."""
+        """The file to download for each segment without known dialogue, by the segment's id."""
         lacking = {video: one for video, one in self.subtitles.items() if one.path is None}
         return {
             segment.id: f"missing: subtitles of {one.movie!r}, as {one.name}, from {one.url}"
@@ -216,12 +221,15 @@ class MovieRelease(Release):
         }
 
     def questions(self) -> Iterator[tuple[Segment, MovieQuestion]]:
-        """Every question with its segment, in the file's order."""
+        """Return every question with its segment, in the file's order."""
         return ((segment, one) for segment in self.segments for one in segment.questions)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Recap videos, questions and facts of good segments (PAPER_COUNTS); bad segments."""
+        """Numbers of recap videos, questions and facts of valid segments (PAPER_COUNTS).
+
+        Also the numbers of valid and of invalid segments.
+        """
         return {
             "videos": len({segment.video for segment in self.segments}),
             "segments": len(self.segments),
@@ -231,12 +239,15 @@ class MovieRelease(Release):
         }
 
     @property
-    def asked(self) -> list[Segment]:
-        """The good segments that have questions."""
+    def segments_with_questions(self) -> list[Segment]:
+        """The valid segments that have questions."""
         return [segment for segment in self.segments if segment.questions]
 
     def path(self, segment: Segment, kind: str) -> Path | None:
-        """Where a segment's video of `recaps` or `movies` is, or would be; None if it has none."""
+        """Return the path of a segment's video of kind `recaps` or `movies`; it may be missing.
+
+        The path is None if the segment names no movie.
+        """
         if kind == "recaps":
             return released_files.video_path([self.folder / "recaps", self.folder], segment.video)
         if not segment.movie_id:
@@ -244,16 +255,19 @@ class MovieRelease(Release):
         return released_files.video_path([self.folder / "movies"], segment.movie_id)
 
 
-def read(path: Path) -> MovieRelease:
-    """Read and validate a data file or tables, or a folder's; kept while they do not change.
+def read_release(path: Path) -> MovieRelease:
+    """Read and validate a data file, or the file or tables of a folder.
+
+    The result is cached while the files do not change.
 
     Raises:
-        DataError: no list of segments, two of one id, or none that can be used; names the place.
+        DataError: there is no list of segments, two segments have one id, or no segment is valid;
+            the message names the place.
     """
-    tables = release_tables.find(path) if path.is_dir() else {}
+    tables = release_tables.find_tables(path) if path.is_dir() else {}
     file = tables.get("segments") or released_files.find_file(path, [FILE_NAME], "the four tables")
     folder = path if tables else file.parent
-    labels = next(release_tables.files(folder, "labels"), None)
+    labels = next(release_tables.table_files(folder, "labels"), None)
     there = [file, *tables.values(), *([labels] if labels else [])]
     there += sorted((folder / "subtitles").glob("*.*")) if tables else []
     state = (tuple(there), released_files.state(*there))
@@ -266,7 +280,7 @@ def _read(
 ) -> MovieRelease:
     tables, spoken = dict(files), dict[str, release_tables.Subtitle]()
     if tables:
-        content, spoken = release_tables.read(tables, folder)
+        content, spoken = release_tables.read_tables(tables, folder)
     else:
         content = released_files.read_json(file)
     if not isinstance(content, list):

@@ -1,11 +1,11 @@
-"""MovieRecapsQA's own settings."""
+"""Settings that only MovieRecapsQA has."""
 
 from __future__ import annotations
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.settings import Setting
 
-# Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
+# Judged metrics that the user can add; each needs further requests.
 JUDGED_BASELINES = ("geval", "helmet")
 
 
@@ -17,13 +17,17 @@ def _chosen(text: str) -> tuple[str, ...]:
 
 
 BARTSCORE: Setting[str | None] = settings.declare(
-    "BARTSCORE", str, "MODEL", "BARTScore's model (MovieRecapsQA); none if unset"
+    "BARTSCORE",
+    str,
+    "MODEL",
+    "model for BARTScore (MovieRecapsQA): a folder, or a name in the local Hugging Face "
+    "cache; default: not computed",
 )
-_more = "MovieRecapsQA's judged baselines, which double the judge's requests; none if unset"
+_more = "MovieRecapsQA's judged baselines, each of which adds requests to the judge; default: none"
 BASELINES: Setting[tuple[str, ...]] = settings.declare(
     "BASELINES", _chosen, "geval,helmet", _more, ()
 )
-_shown = "shown to its judge: `facts=all` or `aligned`, `dialogue=given` or `none`"
+_shown = "what MovieRecapsQA's judge is shown: `facts=all` or `aligned`, `dialogue=given` or `none`"
 MOVIERECAPSQA: Setting[str | None] = settings.declare(
     "MOVIERECAPSQA", str, settings.CHOICES, _shown
 )

@@ -1,7 +1,7 @@
-"""MovieRecapsQA: open questions about a part of a movie, judged by its atomic facts.
+"""MovieRecapsQA's tasks: open questions about a part of a movie, judged by atomic facts.
 
-Four visual sources in three conditions each (abstract; 5.2). Facts and reference are in the doc for
-the judge alone: nothing here hands them to a model.
+There are four visual sources in three conditions each (abstract; 5.2). Facts and reference are in
+the doc for the judge alone. No prompt for a model contains them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lmms_eval_tasks.benchmark import (
     option_set,
     select_fields,
 )
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published, schema
 from lmms_eval_tasks.movierecapsqa import judge as judging
@@ -36,13 +36,14 @@ from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores, text_metrics
 
-# --- what the model is given ------------------------------------------------------------------
+# --- prompts ------------------------------------------------------------------------------------
 
 
-def prompt(doc: RecapDoc) -> list[Part]:
-    """The muted clip, or its frames; then the dialogue or that there is none, and the question.
+def question_prompt(doc: RecapDoc) -> list[Part]:
+    """Return the muted clip or its frames, then a text with the dialogue and the question.
 
-    Recap videos are narrated: their sound says what the answers are, so clips are muted (5.2).
+    If there is no dialogue, the text says so. Recap videos have a narrator whose words give the
+    answers away, so clips are muted (5.2).
     """
     condition, texts = data.CONDITIONS[doc["condition"]], task_prompts().text
     values = {"question": doc["question"]}
@@ -67,51 +68,54 @@ _PARTS: dict[str, set[str]] = {
 task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 
 
-# --- what the reply is worth ------------------------------------------------------------------
+# --- scoring ------------------------------------------------------------------------------------
 
-# What `score` reads of a saved item; older runs have neither aligned facts nor what was shown.
+# The fields of a saved item that `score` reads; older runs have no aligned facts and no context.
 _READ = tuple(name for name in KeptRecap.__annotations__ if name not in ("aligned", "shown"))
 
 
-def handed(doc: RecapDoc) -> dict[str, object]:
-    """The media that were handed over (clips.log, or the kind none), and whether with dialogue."""
+def media_log(doc: RecapDoc) -> dict[str, object]:
+    """Return the media in the prompt (clips.log, or kind `none`), and whether it has dialogue."""
     condition = data.CONDITIONS[doc["condition"]]
     told = {"dialogue": condition.dialogue and bool(doc["dialogue"])}
     return {"media": {**(clips.log(doc) if condition.picture else {"kind": "none"}), **told}}
 
 
-def score(doc: KeptRecap, reply: str) -> Scoring[RecapScore]:
-    """One open answer: judged without a reference, and compared with the dataset's answer."""
+def score(doc: KeptRecap, reply: str) -> ScoringSteps[RecapScore]:
+    """Judge one open answer without a reference, and compare it with the dataset's answer."""
     question, reference = doc["question"], doc["reference"]
-    claims = yield from judging.judged(shown(doc), question, reply)
+    claims = yield from judging.judge_claims(judge_context(doc), question, reply)
     rated = yield from baselines.rated(doc["judged_baselines"], question, reference, reply)
     is_comparable = bool(text_metrics.tokenize(reference))
     rouge_l = text_metrics.rouge_l(claims["candidate"], [reference]) if is_comparable else None
     return {**claims, "baselines": rated, "rouge_l": rouge_l}
 
 
-def shown(doc: KeptRecap) -> judging.SegmentContext:
-    """The segment's facts and dialogue, as far as the judge is shown them."""
-    chosen = data.JudgeOptions(**doc.get("shown", {}))  # of an older run the default
+def judge_context(doc: KeptRecap) -> judging.SegmentContext:
+    """Return the facts and the dialogue of the segment that the judge gets."""
+    chosen = data.JudgeOptions(**doc.get("shown", {}))  # an older run has the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
     dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
     return judging.SegmentContext(doc["segment"], facts, dialogue)
 
 
-def stand_in(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
-    """The dataset's own answer; the question where it has none."""
+def example_reply(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
+    """Return the dataset's answer as a reply; the question if there is none."""
     return doc["reference"].strip() or doc["question"]
 
 
 def told_shown(items: Sequence[RecapItem]) -> list[str]:
-    """A line if the judge is shown other things than by default."""
+    """Return a line if the judge's context differs from the default; else []."""
     chosen = data.JudgeOptions(**items[0].get("shown", {}))
     told = f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"
     return [] if chosen == data.JudgeOptions() else [told]
 
 
 def opposed(items: Sequence[RecapItem]) -> dict[str, int]:
-    """Return how many scores contradict all of their labels (judge.py), by dimension; no zeros."""
+    """Return the number of scores that contradict all of their labels (judge.py), by dimension.
+
+    Dimensions without such scores are left out.
+    """
     counts = Counter(
         dimension
         for item in items
@@ -127,11 +131,11 @@ def is_many(counts: Mapping[str, int], items: Items) -> bool:
 
 
 def told_opposed(counts: Mapping[str, int]) -> str:
-    """The counts of `opposed` in a line for the user."""
+    """Return the counts of `opposed` as a line for the user."""
     told = ", ".join(f"{name} {count}" for name, count in counts.items())
     return (
-        f"scores at the other end of the rubric than all of their labels ({told}): the judge "
-        "contradicts itself; its scores count as they are"
+        "scores are at the other end of the rubric than all their labels "
+        f"({told}): the judge contradicts itself; the scores count as they are"
     )
 
 
@@ -145,7 +149,7 @@ _BLANK: dict[str, object] = {
 
 
 class MovieRecapsQA(Benchmark):
-    """MovieRecapsQA for the shared code."""
+    """MovieRecapsQA as the shared code sees it (benchmark.py)."""
 
     name = "movierecapsqa"
     title = "MovieRecapsQA"
@@ -158,7 +162,7 @@ class MovieRecapsQA(Benchmark):
     tasks: Mapping[str, Task] = {
         name: Task(
             name,
-            prompt,
+            question_prompt,
             functools.partial(select_fields, kind=KeptRecap),
             score,
             metrics.METRICS,
@@ -166,68 +170,71 @@ class MovieRecapsQA(Benchmark):
                 *("segment", "video", "source", "condition", "question", "reference"),
                 *("dialogue", "facts"),
             ),
-            media_log=handed,
+            media_log=media_log,
             judgements=_ASKS,
             required_fields=_READ,
             failed_item=_BLANK,
-            example_reply=stand_in,
+            example_reply=example_reply,
             notes=told_shown,
             splits=dict.fromkeys(SPLITS, "dots"),
         )
         for name in data.TASKS
     }
 
-    read = staticmethod(schema.read)
-    sources = staticmethod(data.sources)
+    read_release = staticmethod(schema.read_release)
+    sources = staticmethod(data.media_sources)
     complaints = staticmethod(data.complaints)
-    docs = staticmethod(data.docs)
+    docs = staticmethod(data.task_docs)
     media_job = staticmethod(data.cut)
-    data_notes = staticmethod(data.notes)
-    judge_prompt = staticmethod(judging.prompt)
+    data_notes = staticmethod(data.status_notes)
+    judge_prompt = staticmethod(judging.load_judge_prompts)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
-        """One file for all tasks."""
+        """Return the prompt file that all tasks use."""
         return {"task": task_prompts()}
 
     def configure_judge(self, judge: judges.JudgeConfig) -> judges.JudgeConfig:
-        """One with room for its replies."""
+        """Return the judge with limits that fit long replies."""
         return judging.with_room(super().configure_judge(judge))
 
-    def notes(self, asked: Mapping[str, Items]) -> list[str]:
-        """Lines for sources whose conditions were not asked the same questions.
+    def notes(self, items_by_task: Mapping[str, Items]) -> list[str]:
+        """Return a line for each source whose conditions have different questions.
 
-        Table 5's differences are then between other questions, as where clips are missing.
+        Table 5's differences then compare different questions, for example if clips are missing.
         """
         notes = []
         for source, title in data.SOURCES.items():
             tasks = {one.title: data.task_name(source, at) for at, one in data.CONDITIONS.items()}
-            own = {name: asked[task] for name, task in tasks.items() if task in asked}
+            own = {
+                name: items_by_task[task] for name, task in tasks.items() if task in items_by_task
+            }
             if counts := aggregate.unlike(own):
                 notes.append(
-                    f"{title}: the conditions were not asked the same questions ({counts}): their "
-                    "differences are not those of the paper's Table 5"
+                    f"{title}: the conditions have different questions "
+                    f"({counts}): their differences are not those of the "
+                    "paper's Table 5"
                 )
         return notes
 
     def criteria(self) -> list[Criterion]:
-        """Claims, their labels, and the baselines that the user asked for."""
+        """Return the criteria of claims, of their labels, and of the chosen baselines."""
         labels = [judging.dimension_criterion(name, 1) for name in judging.DIMENSIONS]
         more = baselines.criteria(settings.value(BASELINES)).values()
         return [judging.claims_criterion(), *labels, *more]
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:
-        """The released answers with their published scores, or answers made of the dataset's."""
+        """Return the released answers with their scores, or answers made from the dataset's."""
         return published.known_answers(place, self.tasks[published.TASK], whole=whole)
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:  # noqa: ARG002
-        """The model of BARTScore, if the user named one."""
+        """Check that the model of BARTScore exists, if the user named one."""
         model, like = settings.value(BARTSCORE), "facebook/bart-large-cnn"
-        local_models.check(BARTSCORE, model, model_scores.SEQ2SEQ, like)
+        local_models.check_model(BARTSCORE, model, model_scores.SEQ2SEQ, like)
 
     # --- results ------------------------------------------------------------------------------
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Data, left-out segments, scores against their labels, and how the baselines were made."""
+        """Return data, left-out segments, contradictory scores, and the baselines."""
         section, conditions = super().describe(ran)
         answers = cast(Mapping[str, Sequence[RecapItem]], ran.items)
         conditions += [
@@ -247,15 +254,19 @@ class MovieRecapsQA(Benchmark):
 
         def look() -> dict[str, object]:
             config = self.configure_judge(judges.configured(self.paper_judge))
-            return baselines.describe(settings.value(BASELINES), config)
+            return baselines.describe_baselines(settings.value(BASELINES), config)
 
-        if (made := provenance.known("baselines", look, conditions)) is not None:
+        if (made := provenance.value_or_condition("baselines", look, conditions)) is not None:
             rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words
-            section["baselines"] = {**made, "rouge_l": rouge, **provenance.notes(self.name)}
+            section["baselines"] = {
+                **made,
+                "rouge_l": rouge,
+                **provenance.implementation_notes(self.name),
+            }
         return section, conditions
 
     def upgrade_items(self, items: Items, *, judged: bool) -> Items:
-        """The judged baselines of a run are kept; with a judge those asked for now come too."""
+        """Return the items with the run's judged baselines; with a judge, also the chosen ones."""
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.value(BASELINES) if judged else ())
         which = [name for name in JUDGED_BASELINES if name in wanted]

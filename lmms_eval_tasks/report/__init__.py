@@ -1,1 +1,1 @@
-"""Reports: numbers as pages, tables and records for others."""
+"""Reports: numbers as pages, as tables, and as records for other programs."""

@@ -1,4 +1,4 @@
-"""Numbers of items, with their intervals: for runs, saved runs and reports alike."""
+"""Numbers from items, with their intervals: for runs, saved runs and reports."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
-Asked = tuple[Task, Item]  # an item, and the task that it is of
+TaskItem = tuple[Task, Item]  # an item, with its task
 
 
 def count_failed(items: Items) -> int:
-    """Number of items whose status is not ok."""
+    """Return the number of items whose status is not ok."""
     return sum(item["status"] != "ok" for item in items)
 
 
 def numbers(task: Task, items: Items) -> JsonObject:
-    """Every number of a task's items, by name; those of which it has no item are left out."""
+    """Return every number of a task's items, by name, without numbers that have no items."""
     found: JsonObject = {CARRIER: count_failed(items)}
     ran = aggregate.as_counted(items)
     for metric in (*task.metrics, *task.extra_metrics(ran)):
-        if own := metric.own(ran):
+        if own := metric.counted_items(ran):
             found[metric.name] = None
             with aggregate.never_raises(metric.name):
                 found[metric.name] = metric.compute(own)
@@ -34,15 +34,15 @@ def numbers(task: Task, items: Items) -> JsonObject:
 
 
 def details(task: Task, items: Items) -> JsonObject:
-    """Counts by status, 95 % intervals clustered by video, and what else the task tells.
+    """Return counts by status, 95 % intervals clustered by video, and the task's own details.
 
-    `reading`, where anything is odd, is a list of lines on how its replies were read, each with its
-    weight (readings.py).
+    If anything is unusual, `reading` lists lines on how the replies were read, each with its weight
+    (readings.py).
     """
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
     notes: list[readings.Note] = []
     with aggregate.never_raises("how replies were read"):
-        notes = readings.notes(task, ordered)
+        notes = readings.reply_notes(task, ordered)
     quantities = (of_task(task, one) for one in task.metrics if one.has_interval)
     return {
         "items": len(ordered),
@@ -61,33 +61,34 @@ def few_videos(task: Task, items: Items) -> list[Condition]:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with an interval: one task's metric, or a joined one of several tasks."""
+    """A number with an interval: one task's metric, or a joint number of several tasks."""
 
-    row: str  # task, group, or category of a task
+    row: str  # name of the task, the group, or the task's category
     metric: str
-    tasks: Collection[str]  # whose items it is of
-    compute: Callable[[Sequence[Asked]], Json]  # of items that it takes; None where there is none
-    takes: Callable[[Asked], bool]
-    is_share: bool  # lies in 0..1
-    units: Callable[[Sequence[Asked]], Units] | None = None  # as Metric.per_unit
-    has_interval: bool = True  # in the results
+    tasks: Collection[str]  # tasks whose items count
+    compute: Callable[[Sequence[TaskItem]], Json]  # computes the number; None if there is none
+    takes: Callable[[TaskItem], bool]
+    is_share: bool  # True if the number lies in 0..1
+    # The values that it averages, like Metric.per_unit.
+    units: Callable[[Sequence[TaskItem]], Units] | None = None
+    has_interval: bool = True  # True if the results have an interval
 
     @property
-    def known(self) -> leaderboards.Headline | None:
-        """The paper's figures beside it, if it is the row's main number."""
+    def published(self) -> leaderboards.Headline | None:
+        """The paper's figures for it, if it is the row's main number."""
         found = leaderboards.headline(self.row)
         return found if found is not None and found.metric == self.metric else None
 
     def part(self, takes: Callable[[Item], bool]) -> Quantity:
-        """Return the same number of some of its items."""
+        """Return the same number for some of its items."""
         return replace(self, takes=lambda one: self.takes(one) and takes(one[1]))
 
-    def interval(self, asked: Iterable[Asked]) -> stats.Interval | None:
-        """Return the 95 % interval of the items that it takes; None of no value, or of a count.
+    def interval(self, task_items: Iterable[TaskItem]) -> stats.Interval | None:
+        """Return the 95 % interval of the items that count; None without a value, or for a count.
 
-        Of a mean it is the clustered t of its units, else a delete-one-cluster jackknife.
+        For a mean, it is the clustered t of its values, else a delete-one-cluster jackknife.
         """
-        own = [one for one in asked if self.takes(one)]
+        own = [one for one in task_items if self.takes(one)]
         if not own:
             return None
         if self.units is not None:
@@ -103,15 +104,15 @@ class Quantity:
 def of_task(task: Task, metric: Metric) -> Quantity:
     """Return a task's metric as a quantity."""
 
-    def items(asked: Sequence[Asked]) -> list[Item]:
-        return [item for _, item in asked]
+    def items(task_items: Sequence[TaskItem]) -> list[Item]:
+        return [item for _, item in task_items]
 
     @aggregate.never_raises(metric.name)
-    def compute(asked: Sequence[Asked]) -> Json:
-        return metric.compute(items(asked))
+    def compute(task_items: Sequence[TaskItem]) -> Json:
+        return metric.compute(items(task_items))
 
-    def takes(one: Asked) -> bool:
-        return one[0] is task and (metric.include is None or metric.include(one[1]))
+    def takes(task_item: TaskItem) -> bool:
+        return task_item[0] is task and (metric.include is None or metric.include(task_item[1]))
 
     units = metric.per_unit
     return Quantity(
@@ -127,19 +128,19 @@ def of_task(task: Task, metric: Metric) -> Quantity:
 
 
 def of_join(join: JointMetric, name: str) -> Quantity:
-    """Return a number of a join as a quantity."""
+    """Return a number of a joint metric as a quantity."""
 
-    def sides(asked: Sequence[Asked]) -> dict[str, list[Item]]:
+    def sides(task_items: Sequence[TaskItem]) -> dict[str, list[Item]]:
         found: dict[str, list[Item]] = {}
-        for task, item in asked:
+        for task, item in task_items:
             found.setdefault(task.name, []).append(item)
         return found
 
-    def compute(asked: Sequence[Asked]) -> Json:
-        return joined(join, sides(asked)).get(name)
+    def compute(task_items: Sequence[TaskItem]) -> Json:
+        return joined(join, sides(task_items)).get(name)
 
-    def units(asked: Sequence[Asked]) -> Units:
-        found = sides(asked)
+    def units(task_items: Sequence[TaskItem]) -> Units:
+        found = sides(task_items)
         return {} if data_of(found) else join.per_unit[name](found)
 
     return Quantity(
@@ -154,31 +155,33 @@ def of_join(join: JointMetric, name: str) -> Quantity:
     )
 
 
-def cluster(one: Asked) -> str:
-    """The value by which an item's intervals are clustered: its video."""
-    task, item = one
+def cluster(task_item: TaskItem) -> str:
+    """Return the cluster of an item's intervals: its video."""
+    task, item = task_item
     return str(item.get(task.cluster_field))
 
 
-def intervals(quantities: Iterable[Quantity], asked: Sequence[Asked]) -> dict[str, JsonObject]:
-    """Return the intervals of quantities in plain types, by name, of those that have one."""
-    found = {one.metric: one.interval(asked) for one in quantities}
+def intervals(
+    quantities: Iterable[Quantity], task_items: Sequence[TaskItem]
+) -> dict[str, JsonObject]:
+    """Return the intervals of quantities in plain types, by name, without missing ones."""
+    found = {one.metric: one.interval(task_items) for one in quantities}
     return {name: one.as_dict() for name, one in found.items() if one is not None}
 
 
 def joined_details(
     join: JointMetric, tasks: Mapping[str, Task], sides: Mapping[str, Items]
 ) -> dict[str, JsonObject]:
-    """The intervals of a join's shown numbers, as `details` has those of a task."""
+    """Return the intervals of a joint metric's shown numbers, in the form of `details`."""
     asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
     return {"intervals": intervals((of_join(join, name) for name in join.host_fields), asked)}
 
 
 def joined(join: JointMetric, sides: Mapping[str, Items]) -> JsonObject:
-    """The numbers of a join, of whichever of its tasks are there.
+    """Return the numbers of a joint metric, from the tasks that are present.
 
-    They are {} if the tasks are too few, or of different data: the same id may then be of two
-    questions.
+    They are {} if there are too few tasks, or if tasks have different data, in which one id may
+    mean two questions.
     """
     own = {name: sides[name] for name in join.tasks if sides.get(name)}
     if own and not data_of(own):
@@ -188,7 +191,7 @@ def joined(join: JointMetric, sides: Mapping[str, Items]) -> JsonObject:
 
 
 def data_of(sides: Mapping[str, Items]) -> dict[str, str]:
-    """Data and setting by task, where tasks differ in one of them; {} where they do not."""
+    """Return data and setting by task, if tasks differ in them; else {}."""
     firsts = {name: items[0] for name, items in sides.items() if items}
     found = {
         name: " ".join(str(item[field]) for field in ("data", "setting") if field in item)

@@ -1,7 +1,7 @@
 """Media that reached the model, in words: for a run's first screen, and for its conditions.
 
-Items tell it of each request (`arrived`, counted in host/requests/delivery.py); nothing is told
-where nobody could count.
+Items hold the counts of each request (`arrived`, from host/requests/delivery.py). Without counts
+there is no line.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from lmms_eval_tasks.utils.json_files import Json
 
 Arrived = Mapping[
     str, Json
-]  # `arrived` of an item: DeliveredMedia.told (host/requests/delivery.py), and `of`
+]  # an item's `arrived`: DeliveredMedia.told (host/requests/delivery.py), and `of`
 
-# Prompts that differ by less, in tokens or as a share, may do so by their chat templates alone.
+# Smaller differences of prompts, in tokens or as a share, may come from chat templates alone.
 _FEW, _SHARE = 8, 0.02
 _WHERE = {
     "sent": "in what was sent",
@@ -27,12 +27,12 @@ _WHERE = {
 }
 
 
-def line(asked: Mapping[str, Items]) -> str:
-    """Return what reached the model, by task; "" where nothing was counted."""
+def line(items_by_task: Mapping[str, Items]) -> str:
+    """Return the media that reached the model, by task, as a line; "" without counts."""
     told: dict[str, list[str]] = {}
     prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
-    for name, items in asked.items():
+    for name, items in items_by_task.items():
         if seen := _seen(items):
             part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
             words = f"{_words(seen)}{part}"
@@ -51,7 +51,7 @@ def line(asked: Mapping[str, Items]) -> str:
 
 
 def short(name: str, items: Items) -> str:
-    """Say that the model saw fewer frames than the protocol's; "" if it saw all, or unknown."""
+    """Return a line if the model saw fewer frames than the protocol's; else ""."""
     seen = [one for one in _seen(items) if one.get("of") and one["frames"] is not None]
     missed = [one for one in seen if _frames(one) < one["of"]]
     if not missed:
@@ -64,19 +64,23 @@ def short(name: str, items: Items) -> str:
 
 
 def prompt_lengths(items: Items) -> dict[str, int]:
-    """Tokens of each item's prompt, pictures included, by id; without items of unknown length."""
+    """Return the tokens of each item's prompt with its pictures, by id.
+
+    Items whose prompts have unknown lengths are left out.
+    """
     return {str(item.get("id")): item["arrived"]["prompt_tokens"] for item in _counted(items)}
 
 
 def differing_prompts(task: str, first: Items, second: Items) -> str:
-    """Say that two runs of one checkpoint got prompts of other lengths, and the likely reason.
+    """Return a line if two runs of one checkpoint got prompts of different lengths.
 
     Args:
         task: name of the task, for the line.
-        first, second: items of the two runs; those that both have, by id, are compared.
+        first: items of the first run.
+        second: items of the second run; items with ids in both runs are compared.
 
     Returns:
-        A line; "" if the prompts are equally long, or nobody counted them.
+        A line with the likely reason; "" if the prompts have equal lengths, or without counts.
     """
     runs = [
         {str(item.get("id")): item["arrived"] for item in _counted(run)} for run in (first, second)
@@ -91,12 +95,15 @@ def differing_prompts(task: str, first: Items, second: Items) -> str:
     shown = far or apart
     a, b = (f"{median(run):,.0f}" for run in zip(*shown, strict=True))
     part = f" in {len(shown)} of {len(pairs)} requests" * (len(shown) < len(pairs))
-    told = f"{task}: the prompts differ in length{part}: a median of {a} against {b} tokens"
+    told = (
+        f"{task}: the prompts of the two runs differ in length{part}: a median of "
+        f"{a} against {b} tokens"
+    )
     return f"{told}{_reason(pairs, small=not far)}"
 
 
 def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
-    """The reason why prompts of the same items differ in length, as far as it is known."""
+    """Return the likely reason why prompts of the same items differ in length."""
 
     def differ(of: Callable[[Arrived], object]) -> bool | None:
         known = [(a, b) for a, b in (map(of, pair) for pair in pairs) if a and b]
@@ -104,22 +111,26 @@ def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
 
     visual = differ(lambda one: one.get("visual_tokens"))
     if visual is False:
-        return "; the text around the pictures differs, as with another chat template"
+        return (
+            "; the text around the pictures differs, for example because of another chat template"
+        )
     if differ(lambda one: (one["frames"] or 0) + one["pictures"]):
-        return "; the two saw other numbers of frames or pictures"
+        return "; the models saw different numbers of frames or pictures"
     if small and not visual:
-        return "; so little may come from another chat template"
+        return "; such a small difference may come from another chat template"
     if differ(lambda one: one.get("sizes")) is False:
-        return "; their pictures are of the same size: one may have got a video as single pictures"
+        return (
+            "; the pictures have the same size: one model may have got a video as single pictures"
+        )
     sure = "" if visual else "probably "
     return (
-        f"; the two {sure}saw pictures of other sizes: the same min_pixels and max_pixels in "
-        "--model_args make them equal (docs/models.md)"
+        f"; the models {sure}saw pictures of different sizes: pass the same "
+        "min_pixels and max_pixels in --model_args (docs/models.md)"
     )
 
 
 def _counted(items: Items) -> list[Mapping[str, Json]]:
-    """The items whose prompts' lengths are known."""
+    """Return the items whose prompts' lengths are known."""
     return [item for item in items if (item.get("arrived") or {}).get("prompt_tokens")]
 
 
@@ -127,38 +138,41 @@ def _seen(items: Items) -> list[Mapping[str, Json]]:
     return [item["arrived"] for item in items if item.get("arrived")]
 
 
-def _frames(one: Mapping[str, Json]) -> int:
-    """The different frames of a video; those that went as pictures are its frames too."""
-    frames = one["frames"] or (one["pictures"] if one.get("of") else 0)
-    return min(frames, one["distinct"] or frames)
+def _frames(delivered: Mapping[str, Json]) -> int:
+    """Return the number of different frames of a video.
+
+    Frames that were sent as pictures count, too.
+    """
+    frames = delivered["frames"] or (delivered["pictures"] if delivered.get("of") else 0)
+    return min(frames, delivered["distinct"] or frames)
 
 
-def _words(seen: list[Mapping[str, Json]]) -> str:
+def _words(delivered: list[Mapping[str, Json]]) -> str:
     told = []
-    if any(one["frames"] is None for one in seen):
+    if any(one["frames"] is None for one in delivered):
         told.append("the file itself")
-    counted = [one for one in seen if one["frames"] is not None]
+    counted = [one for one in delivered if one["frames"] is not None]
     if any(map(_frames, counted)):
         of = sorted({one["of"] for one in counted if one.get("of")})
         wanted = f" of {_range(of)}" if of else ""
         told.append(f"{_range(map(_frames, counted))}{wanted} frames")
-    pictures = [0 if one.get("of") and not one["frames"] else one["pictures"] for one in seen]
+    pictures = [0 if one.get("of") and not one["frames"] else one["pictures"] for one in delivered]
     if any(pictures):
         told.append(f"{_range(pictures)} picture{'s' * (max(pictures) > 1)}")
     if told:
-        told[-1] += _pixels(seen)
-    if any(one["seconds"] is None for one in seen):
+        told[-1] += _pixels(delivered)
+    if any(one["seconds"] is None for one in delivered):
         told.append("sound")
-    elif any(one["seconds"] for one in seen):
-        told.append(f"{_range(round(one['seconds'], 1) for one in seen)} s of sound")
-    return " and ".join(told) or "nothing but text"
+    elif any(one["seconds"] for one in delivered):
+        told.append(f"{_range(round(one['seconds'], 1) for one in delivered)} s of sound")
+    return " and ".join(told) or "only text"
 
 
-def _pixels(seen: list[Arrived]) -> str:
-    """The sizes of frames and pictures, and the tokens that they take; "" if neither is known."""
-    sizes = sorted({tuple(size) for one in seen for size in one.get("sizes", ())}, key=prod)
+def _pixels(delivered: list[Arrived]) -> str:
+    """Return the sizes of frames and pictures, and their tokens; "" if neither is known."""
+    sizes = sorted({tuple(size) for one in delivered for size in one.get("sizes", ())}, key=prod)
     shown = dict.fromkeys(f"{width} x {height}" for width, height in sizes[:1] + sizes[-1:])
-    tokens = {one["visual_tokens"] for one in seen if one.get("visual_tokens")}
+    tokens = {one["visual_tokens"] for one in delivered if one.get("visual_tokens")}
     size = f" of {' to '.join(shown)} pixels" if shown else ""
     return size + (f" ({_range(tokens)} visual tokens)" if tokens else "")
 

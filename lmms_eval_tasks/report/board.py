@@ -1,4 +1,4 @@
-"""A paper's tables and own runs on the terminal, as a page, and as data."""
+"""A paper's tables with the user's runs: on the terminal, as a page, and as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import OurNumber
 from lmms_eval_tasks.report import charts, compared_runs
 from lmms_eval_tasks.report.pages import filled
-from lmms_eval_tasks.report.paper_rows import Board, BoardRow, Own, boards, called
+from lmms_eval_tasks.report.paper_rows import (
+    Leaderboard,
+    LeaderboardRow,
+    OurCell,
+    called,
+    leaderboards_of,
+)
 from lmms_eval_tasks.tables import escaping, terminal_tables
 from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
@@ -30,22 +36,22 @@ from lmms_eval_tasks.utils.json_files import JsonObject, check_output, write_tex
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-Conditions = Mapping[str, Record]  # of a run's numbers, by its label
+Conditions = Mapping[str, Record]  # conditions of a run's numbers, by the run's label
 
 
 # --- as text --------------------------------------------------------------------------------------
 
 
 class TextRow(NamedTuple):
-    """A line of a table as text."""
+    """A row of a table as text."""
 
     names: Sequence[str]
     texts: Sequence[str]
     kind: str  # paper, value, interval or difference
 
 
-def _shown(board: Board) -> Iterator[TextRow]:
-    """The lines, of a run's up to three: value, interval, and what it is less the paper's."""
+def _shown(board: Leaderboard) -> Iterator[TextRow]:
+    """Yield the rows; a run has up to three: value, interval, and difference to the paper's."""
     places = [_decimals(board, place) for place in range(len(board.columns))]
     for line in board.lines:
         if not line.run:
@@ -53,8 +59,8 @@ def _shown(board: Board) -> Iterator[TextRow]:
             yield TextRow((line.group, line.name), texts, "paper")
             continue
 
-        def texts_of(of: Callable[[Own, int], str], line: BoardRow = line) -> list[str]:
-            pairs = zip(line.own, places, strict=True)
+        def texts_of(of: Callable[[OurCell, int], str], line: LeaderboardRow = line) -> list[str]:
+            pairs = zip(line.our_cells, places, strict=True)
             return [NONE if own is None else of(own, decimals) for own, decimals in pairs]
 
         yield TextRow((line.group, line.name), texts_of(_value), "value")
@@ -65,36 +71,36 @@ def _shown(board: Board) -> Iterator[TextRow]:
             yield TextRow(names, texts_of(_difference), "difference")
 
 
-def _decimals(board: Board, place: int) -> int:
-    """The number of decimals that the paper has in a column, and one more."""
+def _decimals(board: Leaderboard, place: int) -> int:
+    """Return the number of the paper's decimals in a column, plus one."""
     figures = (line.cells[place].figure for line in board.lines)
     return max((-int(one.as_tuple().exponent) for one in figures if one is not None), default=2) + 1
 
 
-def _value(own: Own, decimals: int) -> str:
-    mark = "" if own.is_valid else f" {INVALID}"
-    return f"{fixed(own.value.estimate / own.cell.scale, decimals)}{mark}"
+def _value(cell: OurCell, decimals: int) -> str:
+    mark = "" if cell.is_valid else f" {INVALID}"
+    return f"{fixed(cell.value.estimate / cell.cell.scale, decimals)}{mark}"
 
 
-def _ends(own: Own, decimals: int) -> str:
-    if own.value.ends is None:
+def _ends(cell: OurCell, decimals: int) -> str:
+    if cell.value.ends is None:
         return NONE
-    low, high = (fixed(end / own.cell.scale, decimals) for end in own.value.ends)
+    low, high = (fixed(end / cell.cell.scale, decimals) for end in cell.value.ends)
     return f"{low}..{high}"
 
 
-def _difference(own: Own, decimals: int) -> str:
-    if own.difference is None:
+def _difference(cell: OurCell, decimals: int) -> str:
+    if cell.difference is None:
         return NONE
-    mark = {True: " in", False: " out", None: ""}[own.inside]
-    return f"{signed(own.difference / own.cell.scale, decimals)}{mark}"
+    mark = {True: " in", False: " out", None: ""}[cell.inside]
+    return f"{signed(cell.difference / cell.cell.scale, decimals)}{mark}"
 
 
-def _grid(board: Board) -> tuple[list[str], list[str], list[TextRow]]:
-    """Headings of names and of columns, and the rows as they are printed."""
+def _grid(board: Leaderboard) -> tuple[list[str], list[str], list[TextRow]]:
+    """Return the headings of names and of columns, and the rows in their printed form."""
     lines, columns = list(_shown(board)), [title for _, title in board.columns]
     if board.turned:
-        # What is a line here is a column of the paper's.
+        # A line here is a column of the paper's table.
         columns = [" ".join(filter(None, one.names)).strip() for one in lines]
         texts = zip(*(one.texts for one in lines), strict=True)
         pairs = zip(board.columns, texts, strict=True)
@@ -111,8 +117,8 @@ LEGEND = (
 )
 
 
-def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[RenderableType]:
-    for board in made:
+def _text(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[RenderableType]:
+    for board in boards:
         if not board.lines:
             yield "\n".join([f"{board.title}: {board.caption}", *board.notes])
             continue
@@ -122,26 +128,26 @@ def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[RenderableT
         yield from by_row(
             title, names, heads, [(one.names, one.texts) for one in lines], "\n".join(board.notes)
         )
-    yield from _told(made, conditions)
+    yield from _told(boards, conditions)
 
 
-def _told(made: Sequence[Board], conditions: Conditions) -> Iterator[str]:
-    """The legend, and the conditions of the runs as lists."""
-    if any(line.beside for board in made for line in board.lines):
+def _told(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
+    """Yield the legend, and the conditions of the runs as lists."""
+    if any(line.beside for board in boards for line in board.lines):
         yield LEGEND
     for label, own in conditions.items():
         yield f"{label}: {_DIFFER}:{'' if limits(own) else ' none known'}"
         yield from (f"  - {line}" for line in limits(own))
         if facts := [one.line for one in own if not one.is_limit]:
-            yield f"{label}: its numbers rest on:"
+            yield f"{label}: conditions of its numbers:"
             yield from (f"  - {line}" for line in facts)
 
 
-def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
+def _markdown(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
     import pandas
 
     parts = []
-    for board in made:
+    for board in boards:
         parts.append(f"**{board.title}.** {board.caption}")
         if not board.lines:
             parts += board.notes
@@ -160,19 +166,19 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
         )
         for label, own in conditions.items()
     }
-    told = "\n".join(_told(made, shown))
+    told = "\n".join(_told(boards, shown))
     return "\n\n".join([*parts, *([told] if told else [])]) + "\n"
 
 
 # --- as data --------------------------------------------------------------------------------------
 
 
-def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[JsonObject]:
-    """Every figure and every number of a run, in our units."""
-    for board in made:
+def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[JsonObject]:
+    """Yield every figure and every number of a run, in our units."""
+    for board in boards:
         for line in board.lines:
             for place, (cell, column) in enumerate(zip(line.cells, board.columns, strict=True)):
-                own = line.own[place] if line.run else None
+                own = line.our_cells[place] if line.run else None
                 if own is None if line.run else cell.figure is None:
                     continue
                 ours = cell.ours if isinstance(cell.ours, OurNumber) else None
@@ -195,30 +201,30 @@ def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[JsonObject]
                 yield row | as_columns(_of(conditions, line, own))
 
 
-def _of(conditions: Conditions, line: BoardRow, own: Own | None) -> Record:
-    """The conditions of a number of a run; none of the paper's."""
-    return concerning(conditions[line.run], own.tasks) if own else ()
+def _of(conditions: Conditions, line: LeaderboardRow, cell: OurCell | None) -> Record:
+    """Return the conditions of a run's number; () for a paper's figure."""
+    return concerning(conditions[line.run], cell.tasks) if cell else ()
 
 
-def _json(made: Sequence[Board], conditions: Conditions) -> str:
-    return json.dumps(list(_rows(made, conditions)), indent=1, ensure_ascii=False) + "\n"
+def _json(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    return json.dumps(list(_rows(boards, conditions)), indent=1, ensure_ascii=False) + "\n"
 
 
-def _csv(made: Sequence[Board], conditions: Conditions) -> str:
-    rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(made, conditions))
+def _csv(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(boards, conditions))
     return str(escaping.frame(rows).to_csv(index=False))
 
 
 # --- as a page ------------------------------------------------------------------------------------
 
 
-def _html(made: Sequence[Board], conditions: Conditions) -> str:
-    (name,) = {board.benchmark for board in made}
+def _html(boards: Sequence[Leaderboard], conditions: Conditions) -> str:
+    (name,) = {board.benchmark for board in boards}
     return filled(
         Path(__file__).with_name("board.html"),
-        title=registry.load(name).title,
-        paper=registry.load(name).board()["paper"],
-        parts=[(board, *_grid(board), _picture(board)) for board in made],
+        title=registry.load_benchmark(name).title,
+        paper=registry.load_benchmark(name).board()["paper"],
+        parts=[(board, *_grid(board), _picture(board)) for board in boards],
         conditions=conditions,
         differ=_DIFFER,
         legend=LEGEND,
@@ -226,8 +232,11 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
     )
 
 
-def _picture(board: Board) -> str:
-    """The numbers that are of all items, or else the first; "" where nothing of ours stands."""
+def _picture(board: Leaderboard) -> str:
+    """Return a chart of the numbers of all items, or of the first number.
+
+    The chart is "" if the table has no number of ours.
+    """
     of = [[line.cells[place].ours for line in board.lines] for place in range(len(board.columns))]
     kept = [place for place, own in enumerate(of) if any(isinstance(one, OurNumber) for one in own)]
     whole = [p for p in kept if any(isinstance(one, OurNumber) and not one.where for one in of[p])]
@@ -236,9 +245,9 @@ def _picture(board: Board) -> str:
     return charts.ranked(panels, names, f"{board.title}: {board.caption}") if panels else ""
 
 
-def _points(board: Board, place: int) -> Iterator[JsonObject]:
+def _points(board: Leaderboard, place: int) -> Iterator[JsonObject]:
     for line in board.lines:
-        cell, own = line.cells[place], line.own[place] if line.run else None
+        cell, own = line.cells[place], line.our_cells[place] if line.run else None
         point = {"name": _name(line), "side": line.run}
         if own:
             ends = {"low": number(own.value.low), "high": number(own.value.high)}
@@ -248,13 +257,13 @@ def _points(board: Board, place: int) -> Iterator[JsonObject]:
             yield point | {"value": float(cell.figure)}
 
 
-def _name(line: BoardRow) -> str:
+def _name(line: LeaderboardRow) -> str:
     return " · ".join(filter(None, (line.group, line.name)))
 
 
 # --- the command ----------------------------------------------------------------------------------
 
-FORMS: dict[str, Callable[[Sequence[Board], Conditions], str]] = {
+FORMS: dict[str, Callable[[Sequence[Leaderboard], Conditions], str]] = {
     "html": _html,
     "md": _markdown,
     "csv": _csv,
@@ -274,30 +283,31 @@ def show(
     """Print a benchmark's published rows and those of runs, or write them to a file.
 
     Args:
-        name: of the benchmark.
-        runs: folders or sample files; none for the published rows alone.
-        form: text, or one of FORMS.
-        output: the file; unset, a page goes to leaderboard_NAME.html and all else to the console.
-        console: for text.
-        names: the published models that are the same as the runs', in their order; by checkpoint
-            where no name is given.
+        name: name of the benchmark.
+        runs: folders or sample files; empty for the published rows alone.
+        form: text, or a key of FORMS.
+        output: the file. If it is None, a page goes to leaderboard_NAME.html and other forms to the
+            console.
+        console: console for text.
+        names: the published models that are the same as the runs', in the order of the runs;
+            without names, the checkpoint decides.
 
     Raises:
-        DataError: a run is not there or has nothing of this benchmark, or a name is unknown.
+        DataError: a run does not exist or has no task of this benchmark, or a name is unknown.
         TasksError: the form needs packages that are not installed.
     """
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     if form not in ("text", "json"):
         extras.require("report", f"--format {form}")
     file = Path(f"leaderboard_{name}.html") if output is None and form == "html" else output
     if file is not None:
         check_output(file)
-    found = compared_runs.read(runs) if runs else []
+    found = compared_runs.read_sides(runs) if runs else []
     for side in found:
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)
-            raise DataError(f"{side.label}: no tasks of {benchmark.title}, but {own}")
-    made = boards(benchmark, called(benchmark.board(), found, names), found)
+            raise DataError(f"{side.label}: no tasks of {benchmark.title}, only {own}")
+    made = leaderboards_of(benchmark, called(benchmark.board(), found, names), found)
     conditions = {side.label: side.record(benchmark.tasks) for side in found}
     if form != "text":
         text = FORMS[form](made, conditions)

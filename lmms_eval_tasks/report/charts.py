@@ -1,4 +1,4 @@
-"""Pictures of numbers with their intervals: dots by row, a star of categories, a heat map."""
+"""Charts of numbers with their intervals: dots by row, a star of categories, a heat map."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval_tasks.report.pages import SERIES, WIDE, named, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, label_expression, picture
 from lmms_eval_tasks.tables.paper_tables import number
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.report.aggregation import Quantity
     from lmms_eval_tasks.report.compare import Comparison
 
-STEP = 22  # pixels of a row
+STEP = 22  # height of a row in pixels
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 
 def dots(lines: Sequence[Comparison], about: str) -> str:
-    """A row for each line, in it a dot with its interval for each side, and the paper's figures."""
+    """Return a chart with a row for each line: a dot with interval for each side.
+
+    The paper's figures are drawn, too.
+    """
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     rows: list[JsonObject] = []
     papers: list[JsonObject] = []
@@ -29,14 +32,14 @@ def dots(lines: Sequence[Comparison], about: str) -> str:
         for nth, label in enumerate(labels):
             if label in line.numbers:
                 one = line.numbers[label]
-                # Sides of a row stand below each other, or intervals would hide intervals.
+                # The sides of a row are drawn below each other, so that no interval hides another.
                 lane = place + (nth + 1) / (len(labels) + 1) - 0.5
                 ends = {"value": one.estimate, "low": one.low, "high": one.high}
                 rows.append(
                     {"lane": lane, "side": label, **{k: number(v) for k, v in ends.items()}}
                 )
-        if line.quantity.known:
-            papers += [{"lane": place, "paper": v} for v in line.quantity.known.papers.values()]
+        if line.quantity.published:
+            papers += [{"lane": place, "paper": v} for v in line.quantity.published.papers.values()]
     found = [row[end] for row in rows for end in ("value", "low", "high") if row[end] is not None]
     found += [one["paper"] for one in papers]
     lowest, highest = min([0.0, *found]), max(found)
@@ -51,7 +54,7 @@ def dots(lines: Sequence[Comparison], about: str) -> str:
         y_scale = alt.Scale(domain=[-0.5, len(lines) - 0.5], reverse=True, nice=False)
         axis = alt.Axis(
             values=list(range(len(lines))),
-            labelExpr=named(told),
+            labelExpr=label_expression(told),
             labelPadding=9,
             grid=False,
         )
@@ -91,22 +94,24 @@ def _of(lines: Sequence[Comparison]) -> list[Quantity]:
 def ranked(
     panels: Mapping[str, Sequence[Mapping[str, Json]]], rows: Sequence[str], about: str
 ) -> str:
-    """A row for each model: published figures as rings, runs as dots with their intervals.
+    """Return a chart with a row for each model: rings for published figures, dots for runs.
 
     Args:
         panels: by title the points, each with name, side ("" for a published one) and value; a
             run's may have low and high.
-        rows: names in their order; those without a point are left out.
-        about: what it shows, for those who cannot see it.
+        rows: names in their order; names without a point are left out.
+        about: description of the chart for readers who cannot see it.
     """
     points = [point for own in panels.values() for point in own]
     names = [name for name in dict.fromkeys(rows) if any(p["name"] == name for p in points)]
     labels = list(dict.fromkeys(point["side"] for point in points if point["side"]))
 
-    def panel(title: str, width: int, named: bool) -> altair.LayerChart:
+    def panel(title: str, width: int, show_names: bool) -> altair.LayerChart:
         import altair as alt
 
-        axis = alt.Axis(labelPadding=9, grid=True) if named else alt.Axis(labels=False, grid=True)
+        axis = (
+            alt.Axis(labelPadding=9, grid=True) if show_names else alt.Axis(labels=False, grid=True)
+        )
         y = alt.Y("name:N", title=None, sort=names, axis=axis, scale=alt.Scale(domain=names))
         x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=3), scale=alt.Scale(zero=False))
         scale = alt.Scale(
@@ -133,7 +138,7 @@ def ranked(
         side_by_side = min(3, len(panels)) if width >= WIDE else 1
         each = width // side_by_side - 20
         made = [
-            panel(title, each, named=place % side_by_side == 0)
+            panel(title, each, show_names=place % side_by_side == 0)
             for place, title in enumerate(panels)
         ]
         return alt.concat(*made, columns=side_by_side)
@@ -142,7 +147,7 @@ def ranked(
 
 
 def heat(lines: Sequence[Comparison], about: str) -> str:
-    """A column for each line, a row for each side, coloured by the number."""
+    """Return a chart with a column for each line and a row for each side, coloured by number."""
     cells = [
         {"line": line.quantity.row, "side": label, "value": one.estimate}
         for line in lines
@@ -169,7 +174,7 @@ def heat(lines: Sequence[Comparison], about: str) -> str:
 
 
 def star(lines: Sequence[Comparison], about: str) -> str:
-    """A spoke for each line, from 0 in the middle to 1, and an outline for each side."""
+    """Return a chart with a spoke from 0 to 1 for each line, and an outline for each side."""
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     count = len(lines)
 
@@ -192,7 +197,7 @@ def star(lines: Sequence[Comparison], about: str) -> str:
     names: list[JsonObject] = [
         {**at(place, 1.1), "name": one.row} for place, one in enumerate(_of(lines))
     ]
-    # Names beside the star begin or end at it.
+    # Names beside the star begin or end at its edge.
     aligned = {
         "left": [one for one in names if one["x"] > 0.05],
         "right": [one for one in names if one["x"] < -0.05],

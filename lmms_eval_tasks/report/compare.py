@@ -1,4 +1,4 @@
-"""Numbers of saved runs with their intervals, beside each other and beside the paper's rows."""
+"""Numbers of saved runs with their intervals, compared with each other and with the paper."""
 
 from __future__ import annotations
 
@@ -11,49 +11,52 @@ from typing import NamedTuple
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Metric, Task
 from lmms_eval_tasks.report import arrivals
-from lmms_eval_tasks.report.aggregation import Asked, Quantity, cluster, of_join, of_task
+from lmms_eval_tasks.report.aggregation import Quantity, TaskItem, cluster, of_join, of_task
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
-POINTS = 0.03  # the difference for which the number of videos is told
+POINTS = 0.03  # the difference for which a report gives the number of videos needed
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A number of one side minus the first side's, on the items that both were asked."""
+    """A number of one side minus the first side's, on the items that both have."""
 
     value: Interval
-    # Of no difference, corrected where several are tested together; None where nothing tests it.
+    # The p-value of no difference, corrected if several are tested together; None without a test.
     p: float | None
-    rose: int | None  # of what the number is a mean of; None if it is no mean
+    rose: int | None  # number of averaged values that rose; None if the number is no mean
     fell: int | None
 
     @property
     def needed(self) -> int | None:
-        """The number of videos like these that it takes to find a difference of POINTS."""
+        """The number of such videos that a test needs to find a difference of POINTS.
+
+        None if the difference has no standard error.
+        """
         se = self.value.se
         return stats.clusters_needed(se, self.value.clusters, POINTS) if se else None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A quantity of all sides, by their labels; only what has a value."""
+    """A quantity of all sides that have a value, by their labels."""
 
     quantity: Quantity
     numbers: Mapping[str, Interval]
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
 
-# --- what is shown --------------------------------------------------------------------------------
+# --- comparisons ----------------------------------------------------------------------------------
 
 
 def headlines(
     benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]
 ) -> list[Comparison]:
-    """The numbers of the host's table, of tasks and of what joins them."""
-    quantities = [of_task(task, metric) for task in tasks for metric in shown(task)]
+    """Return the numbers of lmms-eval's table, of tasks and of their joint metrics."""
+    quantities = [of_task(task, metric) for task in tasks for metric in headline_metrics(task)]
     for join in benchmark.joint_metrics:
         if sum(task.name in join.tasks for task in tasks) > 1:
             quantities += [of_join(join, name) for name in join.host_fields]
@@ -62,54 +65,57 @@ def headlines(
 
 
 def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -> list[Comparison]:
-    """A number by one of the task's splits; the differences are tested together."""
+    """Return a number for each value of one of the task's splits.
+
+    The differences between sides are tested together.
+    """
     values = {
         str(item.get(split) or "") for side in sides for item in side.items.get(task.name, ())
     }
 
-    def own(value: str) -> Quantity:
+    def of_category(value: str) -> Quantity:
         part = of_task(task, metric).part(lambda item: str(item.get(split)) == value)
         return dataclasses.replace(part, row=value)
 
-    made = (_compared(own(value), sides) for value in sorted(values - {""}))
+    made = (_compared(of_category(value), sides) for value in sorted(values - {""}))
     return _corrected([line for line in made if line.numbers])
 
 
-def beside(benchmark: Benchmark, one: leaderboards.OurNumber, side: Side) -> Interval | None:
-    """A side's number that stands beside a paper's figure; None where it has none.
+def our_cell(benchmark: Benchmark, number: leaderboards.OurNumber, side: Side) -> Interval | None:
+    """Return a side's number that corresponds to a paper's figure; None if it has none.
 
-    It has an interval where results have one (Metric.has_interval).
+    It has an interval if the results have one (Metric.has_interval).
     """
-    join = next((own for own in benchmark.joint_metrics if own.group == one.task), None)
+    join = next((own for own in benchmark.joint_metrics if own.group == number.task), None)
     if join is not None:
-        whole = of_join(join, one.metric)
+        whole = of_join(join, number.metric)
     else:
-        task = benchmark.tasks[one.task]
-        (metric,) = (own for own in task.metrics if own.name == one.metric)
+        task = benchmark.tasks[number.task]
+        (metric,) = (own for own in task.metrics if own.name == number.metric)
         whole = of_task(task, metric)
-    wanted = {name: leaderboards.plain(value) for name, value in one.where}
+    wanted = {name: leaderboards.plain(value) for name, value in number.where}
 
     def takes(item: Item) -> bool:
         return all(leaderboards.plain(str(item.get(n))) == value for n, value in wanted.items())
 
     quantity = whole.part(takes)
     if quantity.has_interval:
-        return quantity.interval(side.asked)
-    asked = [own for own in side.asked if quantity.takes(own)]
+        return quantity.interval(side.task_items)
+    asked = [own for own in side.task_items if quantity.takes(own)]
     value, clusters = quantity.compute(asked) if asked else None, len({*map(cluster, asked)})
     if not isinstance(value, float):
         return None
     return Interval(value, math.nan, math.nan, None, "none", len(asked), clusters)
 
 
-def shown(task: Task) -> list[Metric]:
-    """A task's headline numbers."""
+def headline_metrics(task: Task) -> list[Metric]:
+    """Return a task's headline numbers, which are columns of lmms-eval's table."""
     return [metric for metric in task.metrics if metric.host_fields is not None]
 
 
 def by_item(metric: Metric, items: Items) -> dict[str, float]:
-    """Per-item values of a metric, by item id; empty if the metric is not a mean of items."""
-    found = metric.per_unit(metric.own(items)) if metric.per_unit else {}
+    """Return the per-item values of a metric, by item id; {} if the metric is no mean of items."""
+    found = metric.per_unit(metric.counted_items(items)) if metric.per_unit else {}
     ids = {item["id"] for item in items}
     return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
 
@@ -118,8 +124,8 @@ def by_item(metric: Metric, items: Items) -> dict[str, float]:
 
 
 def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
-    numbers = {side.label: one for side in sides if (one := quantity.interval(side.asked))}
-    # A number that is INVALID is no side of a difference.
+    numbers = {side.label: one for side in sides if (one := quantity.interval(side.task_items))}
+    # An INVALID number has no differences.
     first, *others = (side for side in sides if side is sides[0] or side.is_valid(quantity.tasks))
     if not first.is_valid(quantity.tasks):
         others = []
@@ -130,8 +136,8 @@ def _compared(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
 
 
 def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
-    """None where two sides were asked nothing in common, or one has no number."""
-    first, second = ([one for one in side.asked if quantity.takes(one)] for side in sides)
+    """Return the difference of two sides; None without common items, or if a side has no number."""
+    first, second = ([one for one in side.task_items if quantity.takes(one)] for side in sides)
     if not (pairs := paired(first, second).pairs):
         return None
     if quantity.units is not None:
@@ -143,7 +149,7 @@ def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
         rose, fell = sum(one > 0 for one in rises), sum(one < 0 for one in rises)
         return Difference(_inside(quantity, value), p, rose, fell)
 
-    def rise(some: Sequence[tuple[Asked, Asked]]) -> float | None:
+    def rise(some: Sequence[tuple[TaskItem, TaskItem]]) -> float | None:
         old, new = map(quantity.compute, zip(*some, strict=True)) if some else (None, None)
         return None if old is None or new is None else new - old
 
@@ -154,7 +160,7 @@ def _difference(quantity: Quantity, *sides: Side) -> Difference | None:
 
 
 def _inside(quantity: Quantity, difference: Interval) -> Interval:
-    """No two shares are further apart than 1."""
+    """Return a difference of shares with its interval cut to -1..1."""
     if not quantity.is_share:
         return difference
     ends = max(difference.low, -1.0), min(difference.high, 1.0)
@@ -162,20 +168,22 @@ def _inside(quantity: Quantity, difference: Interval) -> Interval:
 
 
 class Paired(NamedTuple):
-    """The items that two runs have in common: what was asked is the same, whatever its id."""
+    """The items that two runs share: equal questions, whatever their ids."""
 
-    pairs: Sequence[tuple[Asked, Asked]]  # of the first and of the second, under the first's id
-    first: int  # how many items the first has
+    pairs: Sequence[
+        tuple[TaskItem, TaskItem]
+    ]  # items of both runs; the second has the first one's id
+    first: int  # number of items of the first run
     second: int
-    other: int  # how many ids both have for items that ask something else
-    by_id: int  # how many were paired by id: a log of an earlier version does not say what it asked
+    other: int  # number of ids that mean different questions in the two runs
+    by_id: int  # number of pairs by id: logs of earlier versions have no hash of the question
 
 
-def paired(first: Sequence[Asked], second: Sequence[Asked]) -> Paired:
-    """Pair the items of two runs by the hash of what was asked.
+def paired(first: Sequence[TaskItem], second: Sequence[TaskItem]) -> Paired:
+    """Pair the items of two runs by the hash of the question.
 
-    Items that ask the same (twice in a run) are paired by id, or else in the order of their ids.
-    Of a pool that lost an item none is left: it counts only as a whole.
+    Items with the same question (twice in a run) are paired by id, or else in the order of their
+    ids. A pool that lost an item is left out, since it counts only as a whole.
     """
     before, after = _by_id(first), _by_id(second)
     hashes = _hashes(before, after)
@@ -195,11 +203,11 @@ def paired(first: Sequence[Asked], second: Sequence[Asked]) -> Paired:
     return Paired(pairs, len(before), len(after), other, unknown)
 
 
-Key = tuple[str, str]  # of an item: its task's name and its id
+Key = tuple[str, str]  # an item's task name and id
 
 
 def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]:
-    """The items of a second run that ask what those of a first do, by the hashes of both."""
+    """Return the items of a second run with the same questions as a first run's."""
     waiting: dict[tuple[str, str], list[Key]] = {}
     for key in sorted(second):
         waiting.setdefault((key[0], second[key]), []).append(key)
@@ -214,10 +222,10 @@ def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]
 
 
 def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
-    """The items of each side by the name of their row: the first's id for what both were asked.
+    """Return the items of each side by their row's name: the first side's id for a shared question.
 
-    An item of another side that has an id of the first's and asks something else has a row of its
-    own, with the side's label in its name.
+    If another side's item has an id of the first side's and another question, it gets its own row,
+    with the side's label in its name.
     """
     first, *others = ([(task, item) for item in side.items.get(task.name, ())] for side in sides)
     before = _by_id(first)
@@ -234,22 +242,28 @@ def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
     return found
 
 
-_BY_ID = "id "  # begins what stands for a hash where a log does not say what was asked
+_BY_ID = "id "  # prefix of the replacement for a hash, if a log does not have it
 
 
-def _hashes(*sides: Mapping[Key, Asked]) -> list[dict[Key, str]]:
-    """The hash of each item, of both sides as much as the one that knows less has of it."""
+def _hashes(*sides: Mapping[Key, TaskItem]) -> list[dict[Key, str]]:
+    """Return the hash of each item, cut to the length that both sides have.
+
+    An item without a hash gets its id, with a prefix, in place of a hash.
+    """
     found = [{key: str(item[ASKED]) for key, (_, item) in own.items()} for own in sides]
     size = min((len(one) for own in found for one in own.values() if one), default=0)
     return [{key: one[:size] or f"{_BY_ID}{key[1]}" for key, one in own.items()} for own in found]
 
 
-def _by_id(asked: Iterable[Asked]) -> dict[Key, Asked]:
-    return {(task.name, str(item["id"])): (task, item) for task, item in asked}
+def _by_id(task_items: Iterable[TaskItem]) -> dict[Key, TaskItem]:
+    return {(task.name, str(item["id"])): (task, item) for task, item in task_items}
 
 
 def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record]:
-    """The conditions of each side's numbers, by its label; the others' as the first compares."""
+    """Return the conditions of each side's numbers, by the side's label.
+
+    Sides after the first also have the conditions of the comparison with the first.
+    """
     first, *others = sides
     found = {side.label: side.record([task.name for task in tasks]) for side in sides}
     for other in others:
@@ -259,7 +273,7 @@ def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record
 
 
 def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """The condition that one checkpoint got prompts of other lengths in two runs."""
+    """Yield the condition that one checkpoint got prompts of different lengths in two runs."""
     if first.model != second.model:
         return
     for name in (task.name for task in tasks if task.name in first.runs.keys() & second.runs):
@@ -271,7 +285,7 @@ def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
 
 
 def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """The conditions of items that are not compared, because only one side was asked so."""
+    """Yield conditions about items that are not compared: only one side has their question."""
     data = [
         {one.text for one in side.record(t.name for t in tasks) if one.kind == Kind.DATA}
         for side in (first, second)
@@ -285,21 +299,21 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
         common, name = len(found.pairs), task.name
         if found.by_id:
             told = f"{name}: {found.by_id:,} items are compared with {first.label} by id alone: "
-            told += "a log of an earlier version does not say what was asked"
+            told += "a log of an earlier version does not hold the prompts"
             yield Condition(Kind.OTHER_ITEMS, told, (name,))
         if common == found.first == found.second:
             continue
         told = (
-            f"{name}: {common:,} items are compared with {first.label}, which has {found.first:,} "
-            f"and this run {found.second:,}"
+            f"{name}: {common:,} items are in both runs and are compared ({first.label} has "
+            f"{found.first:,}, this run {found.second:,})"
         )
         if found.other:
-            told += f"; {found.other:,} have the same id in both and ask something else{differ}"
+            told += f"; {found.other:,} have the same id in both runs but another prompt{differ}"
         yield Condition(Kind.OTHER_ITEMS, told, (name,))
 
 
 def _corrected(lines: Sequence[Comparison]) -> list[Comparison]:
-    """Correct the p-values of each side over the comparisons (Benjamini and Hochberg)."""
+    """Return the comparisons with each side's p-values corrected (Benjamini and Hochberg)."""
     from scipy.stats import false_discovery_control
 
     made = [dict(line.differences) for line in lines]

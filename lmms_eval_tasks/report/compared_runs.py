@@ -1,4 +1,4 @@
-"""Saved runs side by side: what a report is made of."""
+"""Saved runs as the sides of a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, 
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
 
-# An argument of a model that a page or a record must not show.
+# An argument of a model that must not appear on a page or in a record.
 _KEY = re.compile(
     r"\b(((?:\w+_)?api_?key|(?:\w+_)?password|(hf|auth|access)_token|token|secret)=)[^,\s'\"]+",
     re.IGNORECASE,
@@ -30,19 +30,23 @@ _KEY = re.compile(
 
 @dataclass(frozen=True)
 class Side:
-    """The saved tasks of one model, from one place; its label tells it from the other sides."""
+    """The saved tasks of one model below one path; the label distinguishes it from other sides."""
 
     label: str
     runs: Mapping[str, saved.SavedRun]  # by task, in our order
 
     @property
     def model(self) -> str:
-        """The end of its checkpoint's name, or its class."""
+        """The last part of its checkpoint's name, or its class."""
         return _name(next(iter(self.runs.values())))
 
     @functools.cached_property
     def items(self) -> dict[str, Items]:
-        """The items of each task as its numbers count them."""
+        """The items of each task, in the form in which its numbers count them.
+
+        Raises:
+            DataError: an item lacks a field that every item of its task has.
+        """
         found: dict[str, Items] = {}
         for task, run in self.runs.items():
             items, of = saved.saved_items(run), registry.of(task).tasks[task]
@@ -55,8 +59,8 @@ class Side:
         return found
 
     @functools.cached_property
-    def asked(self) -> list[tuple[Task, Item]]:
-        """Every item, with the task that it is of."""
+    def task_items(self) -> list[tuple[Task, Item]]:
+        """Every item, with its task."""
         return [
             (registry.of(name).tasks[name], item)
             for name, own in self.items.items()
@@ -65,7 +69,7 @@ class Side:
 
     @functools.cached_property
     def prompts(self) -> dict[tuple[str, str], str]:
-        """The text that a model was given, by task and id of the item."""
+        """The text of the model's prompt, by task and id of the item."""
         return {
             (task, sample[saved.CARRIER]["id"]): str(sample.get("input", ""))
             for task, run in self.runs.items()
@@ -74,17 +78,17 @@ class Side:
 
     @property
     def results(self) -> list[Mapping[str, Json]]:
-        """The results files, one for each run of the host."""
+        """The results files, one for each run of lmms-eval."""
         files = {run.results_file: run.results for run in self.runs.values() if run.results}
         return list(files.values())
 
     def sections(self, benchmark: str) -> list[Mapping[str, Json]]:
-        """The sections of our hook on a benchmark, one for each run of the host."""
+        """Return our sections on a benchmark, one for each run of lmms-eval."""
         found = {run.results_file: run.section(benchmark) for run in self.runs.values()}
         return [one for one in found.values() if one]
 
     def record(self, tasks: Iterable[str]) -> Record:
-        """The conditions of a number of these tasks, as far as it has them."""
+        """Return the conditions of a number of these tasks, as far as the side has them."""
         for name in (own := [name for name in tasks if name in self.runs]):
             if name not in self._records:
                 self._records[name] = self._conditions_of(name)
@@ -93,31 +97,34 @@ class Side:
         )
 
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
-        """The conditions of numbers that are not joined: their tasks differ in data or setting."""
-        for benchmark, _ in registry.chosen(names):
+        """Yield the conditions of joint numbers whose tasks differ in data or setting."""
+        for benchmark, _ in registry.benchmarks_of(names):
             for join in benchmark.joint_metrics:
                 own = {name: self.items[name] for name in join.tasks if name in names}
                 if differ := aggregation.data_of(own):
                     data = ", ".join(f"{name} {one}" for name, one in differ.items())
-                    told = f"{join.group}: not computed, its tasks differ in their data ({data})"
+                    told = (
+                        f"{join.group}: not computed, because its tasks have "
+                        f"different data ({data})"
+                    )
                     yield Condition(Kind.OTHER_ITEMS, told, tuple(own))
 
     @functools.cached_property
     def _records(self) -> dict[str, Record]:
-        """The conditions by task that were asked for so far: readings take long."""
+        """A cache of conditions by task, since readings take long."""
         return {}
 
     def _conditions_of(self, name: str) -> Record:
-        """The conditions of one task; what its items show is found anew."""
+        """Return the conditions of one task; those that follow from its items are computed anew."""
         benchmark, items = registry.of(name), self.items[name]
         task = benchmark.tasks[name]
         saved_ones = self.runs[name].conditions(benchmark.name, settings.may_fail())
         found = [one for one in saved_ones if one.kind not in (Kind.READING, Kind.FEW)]
         waiting = sum(i["status"] == "unjudged" or "judge_" in i["status"] for i in items)
         if waiting:
-            told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
+            told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict from a judge"
             found.append(Condition(Kind.UNJUDGED, told, (name,)))
-        for note in readings.notes(task, items):
+        for note in readings.reply_notes(task, items):
             found.append(Condition(Kind.READING, f"{name}: {note.text}", (name,)))
         return record([*found, *aggregation.few_videos(task, items)])
 
@@ -129,21 +136,22 @@ class Side:
         )
 
 
-def read(paths: Sequence[Path]) -> list[Side]:
-    """The sides of saved runs: one for each path and model.
+def read_sides(paths: Sequence[Path]) -> list[Side]:
+    """Return the sides of saved runs: one for each path and model.
 
     Raises:
-        DataError: nothing of ours is there, or two runs of a task and model are below one path.
+        DataError: there is no run of our tasks, or two runs of a task and model are below one path.
     """
     found: list[tuple[Path, str, dict[str, saved.SavedRun]]] = []
     for path in paths:
         runs = saved.join_parts(
-            [saved.read(file) for file in saved.find([path])], settings.may_fail()
+            [saved.read_saved_run(file) for file in saved.find_sample_files([path])],
+            settings.may_fail(),
         )
         own = [run for run in runs if registry.of_task_name(run.task)]
         if not own:
             raise DataError(
-                f"{path}: no tasks of this suite, but {', '.join(r.task for r in runs)}"
+                f"{path}: no tasks of lmms-eval-tasks, only {', '.join(r.task for r in runs)}"
             )
         saved.refuse_twice(own)
         for run in own:
@@ -154,7 +162,7 @@ def read(paths: Sequence[Path]) -> list[Side]:
     names = [name for _, name, _ in found]
     labels = [f"{name} ({path})" if names.count(name) > 1 else name for path, name, _ in found]
     if twice := next((one for one in labels if labels.count(one) > 1), None):
-        raise DataError(f"{twice} is named twice; a report needs different runs")
+        raise DataError(f"{twice} is named twice; a report requires different runs")
     return [
         Side(label, {task: runs[task] for task in _ordered(runs)})
         for label, (_, _, runs) in zip(labels, found, strict=True)
@@ -162,26 +170,29 @@ def read(paths: Sequence[Path]) -> list[Side]:
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
-    """Tasks as their benchmarks have them."""
+    """Return tasks in their benchmarks' order."""
     given = list(names)
-    return [task for one, own in registry.chosen(given) for task in one.tasks if task in own]
+    return [task for one, own in registry.benchmarks_of(given) for task in one.tasks if task in own]
 
 
 def tasks_of(sides: Sequence[Side]) -> list[tuple[Benchmark, list[Task]]]:
-    """The benchmarks of some sides, each with the tasks that any of them has."""
+    """Return the benchmarks of some sides, each with the tasks that any side has."""
     names = _ordered({task for side in sides for task in side.runs})
-    return [(one, [one.tasks[name] for name in own]) for one, own in registry.chosen(names)]
+    return [(one, [one.tasks[name] for name in own]) for one, own in registry.benchmarks_of(names)]
 
 
 def _name(run: saved.SavedRun) -> str:
-    """A model's short name: the end of its checkpoint's, or the class's."""
+    """Return a model's short name: the last part of its checkpoint's name, or its class."""
     name = run.results.get("model_name") or (run.model or run.file.parent.name).partition(" ")[0]
     short = str(name).rstrip("/").rpartition("/")[2]
     return visible(short or str(name))
 
 
 def command(results: Mapping[str, Json]) -> str:
-    """The command that repeats a run of the host, as far as its results tell it; no keys."""
+    """Return the command that repeats a run of lmms-eval, as far as its results tell.
+
+    API keys are replaced.
+    """
     config = results.get("config", {})
     given = config.get("resolved_cli_args") or {}
     options = {name: config.get(name) for name in ("model", "model_args", "gen_kwargs", "limit")}

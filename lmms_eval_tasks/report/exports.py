@@ -20,7 +20,7 @@ from lmms_eval_tasks.tables.paper_tables import (
     p_text,
     signed,
 )
-from lmms_eval_tasks.utils.conditions import as_columns, concerning, lines
+from lmms_eval_tasks.utils.conditions import as_columns, concerning, condition_lines
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 Row = JsonObject
 
 
-def rows(sides: Sequence[Side]) -> Iterator[Row]:
-    """Every headline number of every side, with its interval and its difference from the first's.
+def headline_rows(sides: Sequence[Side]) -> Iterator[Row]:
+    """Yield every headline number of every side, with its interval and its difference to the first.
 
-    Values, intervals and differences are in the metric's own unit; `videos` is what the intervals
-    are clustered by. `valid`, `judge`, `limit` and `conditions` are those of the number
+    Values, intervals and differences are in the metric's own unit. `videos` is the number of
+    clusters of the intervals. `valid`, `judge`, `limit` and `conditions` belong to the number
     (conditions.as_columns).
     """
     for benchmark, tasks in tasks_of(sides):
@@ -63,59 +63,59 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
                 yield row
 
 
-def notes(sides: Sequence[Side]) -> list[str]:
-    """The conditions of the numbers in lines, of several sides each with the side's label."""
+def condition_notes(sides: Sequence[Side]) -> list[str]:
+    """Return the conditions of the numbers as lines; with several sides, each has its label."""
     found = dict.fromkeys(
         f"{label}: {line}" if len(sides) > 1 else line
         for _, tasks in tasks_of(sides)
         for label, own in compare.conditions(tasks, sides).items()
-        for line in lines(own)
+        for line in condition_lines(own)
     )
     return list(found)
 
 
-def as_json(found: Sequence[Row], _: Sequence[str] = ()) -> str:
-    """A list of rows, each with its conditions."""
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+def as_json(rows: Sequence[Row], _: Sequence[str] = ()) -> str:
+    """Return a JSON list of rows, each with its conditions."""
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
-def frame(found: Sequence[Row]) -> pandas.DataFrame:
-    """A row for each number; conditions are one text, differences columns of their own."""
+def frame(rows: Sequence[Row]) -> pandas.DataFrame:
+    """Return a row for each number; conditions are one text, differences columns of their own."""
     import pandas
 
-    told = [{**row, "conditions": "; ".join(row["conditions"])} for row in found]
+    told = [{**row, "conditions": "; ".join(row["conditions"])} for row in rows]
     return pandas.json_normalize(told, sep="_")
 
 
-def as_csv(found: Sequence[Row], _: Sequence[str] = ()) -> str:
-    """A line for each number, with its conditions."""
-    flat = frame(found)
+def as_csv(rows: Sequence[Row], _: Sequence[str] = ()) -> str:
+    """Return a CSV line for each number, with its conditions."""
+    flat = frame(rows)
     return str(escaping.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 
-def as_markdown(found: Sequence[Row], told: Sequence[str] = ()) -> str:
-    """A table with columns for each run, and the list of conditions below it."""
+def as_markdown(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
+    """Return a Markdown table with columns for each run, and the list of conditions below it."""
     import pandas
 
-    headings, body = _wide(found)
+    headings, body = _wide(rows)
     frame = pandas.DataFrame(body, columns=list(map(escaping.markdown, headings)))
     aligned = ["left", "left", *["right"] * (len(headings) - 2)]
     table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
-    listed = "".join(f"- {escaping.markdown(line)}\n" for line in told)
+    listed = "".join(f"- {escaping.markdown(line)}\n" for line in notes)
     return f"{table}\n" + (listed and f"\n{listed}")
 
 
-def as_latex(found: Sequence[Row], told: Sequence[str] = ()) -> str:
-    """The same for booktabs, with the conditions as notes of a threeparttable."""
+def as_latex(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
+    """Return a LaTeX table for booktabs, with the conditions as notes of a threeparttable."""
     import pandas
 
-    headings, body = _wide(found)
+    headings, body = _wide(rows)
     escaped = [list(map(escaping.latex, line)) for line in body]
     frame = pandas.DataFrame(escaped, columns=list(map(escaping.latex, headings)))
     form = "ll" + "r" * (len(headings) - 2)
-    listed = "".join(f"\\item {escaping.latex(line)}\n" for line in told)
+    listed = "".join(f"\\item {escaping.latex(line)}\n" for line in notes)
     return (
-        "% needs \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
+        "% requires \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
         "\\begin{threeparttable}\n"
         f"{frame.to_latex(index=False, column_format=form)}"
         f"\\begin{{tablenotes}}\\footnotesize\n{listed}\\end{{tablenotes}}\n"
@@ -127,17 +127,20 @@ class _Grid(NamedTuple):
     """Numbers by task and metric, with columns of each run: numbers, and differences."""
 
     headings: Sequence[str]
-    lines: Sequence[tuple[tuple[str, str], Sequence[str]]]  # task and metric, and the cells
+    lines: Sequence[tuple[tuple[str, str], Sequence[str]]]  # task and metric, with the cells
     first: str  # the side that others are compared with; "" if there is no difference
 
 
 def _grid(
-    found: Sequence[Row], value: Callable[[Row], str], difference: Callable[[Row], str]
+    rows: Sequence[Row], value: Callable[[Row], str], difference: Callable[[Row], str]
 ) -> _Grid:
-    """Rows as a table, each cell by its function; columns without a cell are left out."""
+    """Return rows as a table whose cells the functions make.
+
+    Columns without a cell are left out.
+    """
     body: dict[tuple[str, str], dict[tuple[str, bool], str]] = {}
-    runs, first = dict.fromkeys(row["run"] for row in found), ""
-    for row in found:
+    runs, first = dict.fromkeys(row["run"] for row in rows), ""
+    for row in rows:
         line = body.setdefault((row["task"], row["metric"]), {})
         line[row["run"], False] = value(row)
         if apart := row.get("difference"):
@@ -145,13 +148,13 @@ def _grid(
             first = apart["from"]
     columns = [(run, is_difference) for run in runs for is_difference in (False, True)]
     there = [one for one in columns if any(one in line for line in body.values())]
-    headings = [f"{run} less {first}" if is_difference else run for run, is_difference in there]
+    headings = [f"{run} minus {first}" if is_difference else run for run, is_difference in there]
     lines = [(names, [line.get(one, NONE) for one in there]) for names, line in body.items()]
     return _Grid(headings, lines, first)
 
 
-def _wide(found: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """The headings and the rows of a table whose cells hold numbers with their intervals."""
+def _wide(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows of a table whose cells hold numbers with their intervals."""
 
     def value(row: Row) -> str:
         return f"{fixed(row['value'], 3)}{'' if row['valid'] else f' {INVALID}'}{_ends(row, fixed)}"
@@ -160,19 +163,19 @@ def _wide(found: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         p = "" if apart["p"] is None else f", p {p_text(apart['p'])}"
         return f"{signed(apart['value'], 3)}{_ends(apart, signed)}{p}"
 
-    made = _grid(found, value, difference)
+    made = _grid(rows, value, difference)
     return ["task", "metric", *made.headings], [[*names, *own] for names, own in made.lines]
 
 
 def _ends(value: Row, text: Callable[[float, int], str]) -> str:
-    """The interval of a number or a difference, as text behind it; "" where there is none."""
+    """Return the interval of a number or a difference as text behind it; "" without one."""
     if value["low"] is None:
         return ""
     return f" [{text(value['low'], 3)}, {text(value['high'], 3)}]"
 
 
-def tables(found: Sequence[Row]) -> Iterator[Table]:
-    """For a terminal: intervals below the numbers, and differences from the first run's."""
+def run_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield tables for a terminal: numbers, their intervals, differences to the first run."""
 
     def value(row: Row) -> str:
         return doubted(fixed(Sure.of(row["value"], row), 3), not row["valid"])
@@ -181,17 +184,17 @@ def tables(found: Sequence[Row]) -> Iterator[Table]:
         p = "" if apart["p"] is None else f"\np {p_text(apart['p'])}"
         return f"{signed(apart['value'], 3)}{p}"
 
-    for benchmark in dict.fromkeys(row["benchmark"] for row in found):
-        own = [row for row in found if row["benchmark"] == benchmark]
+    for benchmark in dict.fromkeys(row["benchmark"] for row in rows):
+        own = [row for row in rows if row["benchmark"] == benchmark]
         made = _grid(own, value, difference)
-        note = "below a number: its 95 % interval"
+        note = "below each number: its 95 % interval"
         note += f"; differences from {made.first}" if made.first else ""
-        yield from by_row(benchmark, ["task", "number"], made.headings, made.lines, note)
+        yield from by_row(benchmark, ["task", "metric"], made.headings, made.lines, note)
 
 
-def as_text(found: Sequence[Row], told: Sequence[str] = ()) -> str:
-    """The tables of a terminal as a file holds them, and the conditions below them."""
-    return terminal_tables.as_file([*tables(found), *told])
+def as_text(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
+    """Return the tables of a terminal as text for a file, and the conditions below them."""
+    return terminal_tables.as_file([*run_tables(rows), *notes])
 
 
 FORMS: dict[str, Callable[[Sequence[Row], Sequence[str]], str]] = {

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import refusals
 
-INVALID = 3  # exit code of a command whose numbers are
+INVALID = 3  # exit code of a command whose numbers are invalid
 MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
 
 
 @dataclass
 class Lengths:
-    """The replies of one task whose length is known, and of these the ones at the limit."""
+    """The number of a task's replies with known length, and of those at the limit."""
 
     known: int = 0
     at_limit: int = 0
@@ -26,12 +26,12 @@ class Lengths:
 
     @classmethod
     def of(cls, details: Mapping[str, Json]) -> Lengths | None:
-        """Read them from a task's details in a results file; None where they are not known."""
+        """Return the lengths in a task's details of a results file; None if they are unknown."""
         found = details.get("token_limit")
         return cls(**found) if found else None
 
     def add(self, tokens: int, limit: int) -> None:
-        """Count one."""
+        """Count one reply with its tokens and its limit."""
         self.known += 1
         self.at_limit += tokens >= limit
         self.limit = limit
@@ -41,13 +41,13 @@ class Lengths:
 class Throughput:
     """The speed at which a model answered, in one process of a run."""
 
-    replies: int = 0  # that it gave in this run; a failure is none
-    seconds: float = 0.0  # reading media included, judging not
-    tokens: int = 0  # of the replies, as far as they are known
-    processes: int = 1  # of the run
+    replies: int = 0  # replies of this run; failures do not count
+    seconds: float = 0.0  # with the reading of media, without judging
+    tokens: int = 0  # tokens of the replies, as far as known
+    processes: int = 1  # processes of the run
 
     def __str__(self) -> str:
-        """One line for the user; "" of a run that asked nothing."""
+        """Return one line for the user; "" for a run without requests."""
         if not self.replies or not self.seconds:
             return ""
         rates = f"{self.replies / self.seconds:,.2f} a second"
@@ -58,11 +58,11 @@ class Throughput:
 
 
 def of_judge(usage: Iterable[Mapping[str, Json]], labels: Collection[str]) -> dict[str, str]:
-    """Tasks whose share of verdicts that failed through the judge passes the user's limit.
+    """Return the reason for each task in which too many verdicts failed through the judge.
 
     Args:
         usage: a row for each task and judge.
-        labels: judges that were asked by tasks, not by other judges.
+        labels: judges that tasks ask, without the judges inside panels and debates.
     """
     from lmms_eval_tasks.judges.verdict import NONE, Status
 
@@ -79,67 +79,76 @@ def of_judge(usage: Iterable[Mapping[str, Json]], labels: Collection[str]) -> di
 
 
 def of_items(name: str, items: Items) -> dict[str, str]:
-    """The task, if the share of requests that failed passes the limit, or all items tell of one.
+    """Return the reason why a task is invalid: too many failed requests, or a sign in all items.
 
-    Classes that swallow a failure return an empty text, and a judge that fails finds no claims: of
-    one such reply nothing can be told, of all of them it can.
+    Classes that hide a failure return an empty text, and a judge that fails finds no claims. One
+    such reply proves nothing, but all replies together do.
     """
     lost = sum(item["status"] == refusals.LOST for item in items)
     if found := _above_limit(name, lost, len(items), requests_failed(name, items)):
         return found
     if items and not any(str(item.get("reply", "")).strip() for item in items):
-        why = "replies are empty: the model's class or endpoint failed, or its answers are cut away"
+        why = "replies are empty: the model's class or endpoint failed, or the answers were cut off"
         return {name: f"{name}: all {len(items)} {why}"}
     if aggregate.is_claimless(items):
-        why = "answers: it failed, or its prompt did"
+        why = "answers: the judge or its prompt does not work"
         return {name: f"{name}: the judge found no claim in any of {len(items)} {why}"}
     return {}
 
 
-def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str]:
+def _above_limit(name: str, failed: int, total: int, reason: str) -> dict[str, str]:
     limit = settings.may_fail()
     if failed <= limit * total:
         return {}
-    return {name: f"{told}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}
+    return {name: f"{reason}, more than the {limit:.0%} allowed by {settings.MAX_FAILED.option}"}
 
 
 def requests_failed(name: str, items: Items) -> str:
-    """Count the requests to the model that failed, with the last one's reason; "" if none."""
+    """Return a line with the number of failed requests to the model and the last reason.
+
+    The line is "" if no request failed.
+    """
     lost = [item for item in items if item["status"] == refusals.LOST]
     if not lost:
         return ""
     last = " ".join(str(lost[-1].get("reply", "")).split())[:200]
-    return f"{name}: {len(lost)} of {len(items)} requests to the model failed (the last: {last})"
+    return (
+        f"{name}: {len(lost)} of {len(items)} requests to the model failed (last failure: {last})"
+    )
 
 
 def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
-    """Say that the token limit cut many replies, and what gives them room; "" if few.
+    """Return a line if the limit of tokens cut many replies, with the cure; else "".
 
-    Known are replies whose reasoning has no end, and those whose tokens somebody counts.
+    It counts replies whose reasoning has no end, and replies whose number of tokens is known.
     """
     number, total = sum(item["status"] == "truncated" for item in items), len(items)
-    why = "end in their reasoning"
+    why = "end inside their reasoning"
     if lengths and lengths.at_limit * total > number * lengths.known:
         number, total = lengths.at_limit, lengths.known
         why = f"reach the limit of {lengths.limit} tokens"
     if not total or number <= MANY_CUT * total:
         return ""
     room = f"--gen_kwargs max_new_tokens={4 * lengths.limit if lengths else 4096}"
-    return f"{name}: {number} of {total} replies {why} and may be cut; {room} gives them room"
+    return f"{name}: {number} of {total} replies {why} and may be cut; for longer replies: {room}"
 
 
-def together(*found: Mapping[str, str]) -> dict[str, str]:
-    """Join the reasons why tasks are invalid."""
+def together(*reasons: Mapping[str, str]) -> dict[str, str]:
+    """Join the reasons why tasks are invalid, by task."""
     made: dict[str, str] = {}
-    for problems in found:
+    for problems in reasons:
         for name, why in problems.items():
             made[name] = f"{made[name]}; {why}" if name in made else why
     return made
 
 
 def stop(problems: Mapping[str, str]) -> None:
-    """End a command with the code INVALID if there are problems, with a line for each."""
+    """End a command with a line for each problem, if there are any.
+
+    Raises:
+        SystemExit: there are problems; the code is INVALID.
+    """
     for line in problems.values():
-        say(f"INVALID: {line}")
+        notify(f"INVALID: {line}")
     if problems:
         raise SystemExit(INVALID)

@@ -1,7 +1,7 @@
-"""The items of a report as data for its page: a table's columns, and what one item shows.
+"""The items of a report as data for its page: the columns of a table, and details of each item.
 
-The columns are read when the page opens; what an item shows stands in packed chunks, of which one
-is unpacked when an item in it is opened.
+The page reads the columns when it opens. Details are in packed chunks, of which one is unpacked
+when an item in it is opened.
 """
 
 from __future__ import annotations
@@ -13,35 +13,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Task
-from lmms_eval_tasks.report.compare import by_item, rows_of, shown
+from lmms_eval_tasks.report.compare import by_item, headline_metrics, rows_of
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 CHUNK = 250  # items that are unpacked together
 SHORT = 120  # characters of a reply in the table
-# What an item shows in a place of its own: of what was asked, and of what a side answered.
+# Fields of an item with their own place on the page: those of the question, and of an answer.
 _ASKED = ("question", "options", "answer", "references", "reference", "facts")
 _ANSWERED = ("status", "reply", "verdicts", "claims", "dimensions")
 _NEVER = {"id", "data", "media", "setup"}
 
 
 def packed(value: object) -> str:
-    """JSON, compressed, as text that may stand in a page; half characters are escaped."""
+    """Return a value as compressed JSON, as text that may stand in a page.
+
+    Lone surrogates are escaped.
+    """
     text = json.dumps(value, separators=(",", ":"), default=str)
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
-def made(
+def make_table(
     tasks: Sequence[Task],
     sides: Sequence[Side],
     media: Mapping[tuple[str, str], int],
 ) -> tuple[JsonObject, list[str]]:
-    """The table's columns, and the packed chunks of what each row shows, in the rows' order.
+    """Return the table's columns, and the packed chunks of details, in the rows' order.
 
     Args:
-        tasks: whose items, in their order.
-        sides: a row is an item of any of them.
-        media: place of what an item's model was given, by task and id; absent where unknown.
+        tasks: the tasks whose items are shown, in their order.
+        sides: the sides; a row is an item of any of them.
+        media: index of the preview of an item's media, by task and id; missing if unknown.
     """
     known: list[JsonObject] = []
     columns: dict[str, list[Any]] = {
@@ -64,7 +67,7 @@ def made(
             columns["task"].append(place)
             columns["id"].append(name)
             columns["video"].append(str(first.get(task.cluster_field) or ""))
-            pool = task.pool(first)  # of an item with a row of its own, not the first run's
+            pool = task.pool(first)  # also for an item whose row is not the first run's
             columns["pool"].append(f"{pool} (other)" if pool and name != first["id"] else pool)
             columns["split"].append([str(first.get(split) or "") for split in task.splits])
             columns["media"].append(media.get((task.name, name)))
@@ -85,8 +88,8 @@ def made(
 
 
 def _values(task: Task, items: Sequence[Items]) -> tuple[str, list[dict[str, float]]]:
-    """The name of the task's first metric that is a mean of items, and its per-item values."""
-    for metric in shown(task):
+    """Return the name of the task's first metric that is a mean of items, and its values."""
+    for metric in headline_metrics(task):
         if any(found := [by_item(metric, own) for own in items]):
             rounded = [{name: round(value, 4) for name, value in own.items()} for own in found]
             return metric.name, rounded
@@ -120,7 +123,7 @@ def _detail(items: Sequence[Item | None], prompt: str) -> JsonObject:
 
 
 def _answer(item: Item, shared: Iterable[str]) -> JsonObject:
-    """A side's reply to an item, the fields that were read of it, and its verdicts."""
+    """Return a side's reply to an item, the fields that were read from it, and its verdicts."""
     apart = {*shared, *_ANSWERED, *_ASKED, *_NEVER}
     dimensions = item.get("dimensions") or {}
     claims = [

@@ -1,4 +1,4 @@
-"""HTML pages from templates, and pictures in them: nothing is loaded, no script is needed.
+"""HTML pages from templates, with pictures: nothing is loaded, no script is needed.
 
 A page is a jinja2 template that extends base.html, whose one stylesheet follows the reader's light
 or dark setting. A picture is a chart of altair, as SVG inside the page.
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     import altair
     from markupsafe import Markup
 
-WIDE, NARROW = 700, 190  # pixels of a chart's plot, without the names beside it
-SERIES = tuple(f"var(--s{n})" for n in range(1, 5))  # colours that both settings have
+WIDE, NARROW = 700, 190  # width of a chart's plot in pixels, without the names beside it
+# Colours that exist in the light and the dark setting.
+SERIES = tuple(f"var(--s{n})" for n in range(1, 5))
 
 
 def filled(template: Path, **values: object) -> str:
-    """A page from a template, which may extend base.html; every text in it is escaped.
+    """Return a page from a template, which may extend base.html; every text in it is escaped.
 
-    A value that the template lacks is a bug and raises.
+    A missing value is a bug and raises an error.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -36,18 +37,18 @@ def filled(template: Path, **values: object) -> str:
 
 
 def _shown(value: object) -> object:
-    """A text as it may stand in a page; what a template puts there as it is stays so."""
+    """Return a text without control characters; the template's own markup stays."""
     return visible(value) if type(value) is str else value
 
 
 def picture(draw: Callable[[int], altair.TopLevelMixin], about: str) -> Markup:
-    """A chart as SVG for a page, once for wide pages and once for narrow ones.
+    """Return a chart as SVG for a page, in a wide and a narrow form.
 
     Colours are the stylesheet's: `var(--ink)`, and those of SERIES.
 
     Args:
-        draw: the chart whose plot is so many pixels wide.
-        about: what it shows, for those who cannot see it.
+        draw: returns the chart for a plot's width in pixels.
+        about: description of the chart for readers who cannot see it.
     """
     import vl_convert
     from markupsafe import Markup
@@ -65,7 +66,7 @@ def picture(draw: Callable[[int], altair.TopLevelMixin], about: str) -> Markup:
 
 
 def _drawable(value: Json) -> Json:
-    """The same with all its texts visible: a control character in one would end the process."""
+    """Return a chart's JSON without control characters, one of which would end the process."""
     if isinstance(value, dict):
         return {key: _drawable(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -73,8 +74,8 @@ def _drawable(value: Json) -> Json:
     return visible(value) if isinstance(value, str) else value
 
 
-def named(names: Sequence[str]) -> str:
-    """An axis' expression (`labelExpr`) whose labels are these, by the place of each."""
+def label_expression(names: Sequence[str]) -> str:
+    """Return an axis' expression (`labelExpr`) whose labels are these names, by index."""
     return f"{json.dumps([*map(visible, names)])}[datum.value]"
 
 
@@ -99,9 +100,9 @@ _CONFIG: JsonObject = {
 
 
 def level(size: float, largest: float) -> str:
-    """The class of a coloured cell: p0 to p10 by its size, n1 to n10 below 0.
+    """Return the class of a coloured cell: p0 to p10 by its size, n1 to n10 below 0.
 
-    Rounded up, so that every number but 0 shows.
+    The size is rounded up, so that every number but 0 is coloured.
     """
     step = min(10, math.ceil(round(10 * abs(size) / largest, 9)))
     return f"{'n' if size < 0 and step else 'p'}{step}"

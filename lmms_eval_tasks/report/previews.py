@@ -1,4 +1,4 @@
-"""Previews of the media that models were given: a strip of frames, and a waveform."""
+"""Previews of the media in prompts: a strip of frames, and a waveform."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from lmms_eval_tasks.report.compared_runs import Side
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-FRAMES, HEIGHT = 8, 90  # of a strip: how many at most, and their pixels
-QUALITY = 55  # of a strip as WebP
-POINTS = 240  # of a waveform
+FRAMES, HEIGHT = 8, 90  # most frames of a strip, and their height in pixels
+QUALITY = 55  # WebP quality of a strip
+POINTS = 240  # points of a waveform
 
 
 class MediaPreview(NamedTuple):
     """The preview of one clip, set of pictures, or sound."""
 
-    strip: str  # a picture as data: URI; "" of sound alone
-    frames: int  # in the clip, or pictures
+    strip: str  # a picture as data: URI; "" for sound alone
+    frames: int  # number of frames in the clip, or of pictures
     wave: list[int]  # peaks, 0 to 99; empty without sound
-    file: str  # that can be played; "" of pictures
+    file: str  # a file that can be played; "" for pictures
 
 
-def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], list[str]]:
-    """The preview of each item's media, by task and id, and lines on data that are not at hand.
+def find_previews(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], list[str]]:
+    """Return the preview of each item's media, by task and id, and lines on missing data.
 
-    Made once for all items that were given the same.
+    Items with the same media share a preview.
     """
     found: dict[tuple[str, str], MediaPreview] = {}
     told = []
     names = list(dict.fromkeys(name for side in sides for name in side.runs))
-    for benchmark, own in registry.chosen(names):
+    for benchmark, own in registry.benchmarks_of(names):
         try:
             found |= _of_benchmark(benchmark, own, sides)
         except TasksError as error:
-            told.append(f"{benchmark.title}: no pictures of what was shown: {error}")
+            told.append(f"{benchmark.title}: no preview pictures of the videos: {error}")
     return found, told
 
 
@@ -70,7 +70,10 @@ def _of_benchmark(
 
 
 def _look(task: Task, doc: Doc) -> MediaPreview | None:
-    """None of a doc without media, or whose file cannot be read any more."""
+    """Return the preview of a doc's media.
+
+    None if the doc has no media, or if its file cannot be read any more.
+    """
     try:
         return _seen([part for part in task.prompt(doc) if part.kind != "text"])
     except (TasksError, OSError):
@@ -100,7 +103,7 @@ def _seen(parts: Sequence[Part]) -> MediaPreview | None:
 
 
 def _frames(path: Path) -> tuple[list[Image], int]:
-    """Some frames of a file that this suite made, small, and how many it has."""
+    """Return some frames of a file that this package made, reduced, and its number of frames."""
     import av
 
     with av.open(str(path)) as file:
@@ -132,7 +135,7 @@ def _strip(pictures: Sequence[Image]) -> str:
 
 
 def _wave(path: Path) -> list[int]:
-    """The loudest of each part of a file's sound, 0 to 99; empty without sound."""
+    """Return the peak of each part of a file's sound, 0 to 99; [] without sound."""
     import av
     import numpy as np
 
@@ -151,25 +154,25 @@ def _wave(path: Path) -> list[int]:
 
 
 def listed(
-    seen: Mapping[tuple[str, str], MediaPreview],
+    previews: Mapping[tuple[str, str], MediaPreview],
 ) -> tuple[list[MediaPreview], dict[tuple[str, str], int]]:
-    """The different previews, and the place of each item's among them."""
+    """Return the different previews, and the index of each item's preview among them."""
     places: dict[int, int] = {}
     different: list[MediaPreview] = []
-    for one in seen.values():
+    for one in previews.values():
         if id(one) not in places:
             places[id(one)] = len(different)
             different.append(one)
-    return different, {item: places[id(one)] for item, one in seen.items()}
+    return different, {item: places[id(one)] for item, one in previews.items()}
 
 
-def copy(seen: Iterable[MediaPreview], folder: Path) -> dict[str, str]:
-    """Put the files that can be played into a folder; their names there, by path."""
+def copy(previews: Iterable[MediaPreview], folder: Path) -> dict[str, str]:
+    """Copy the files that can be played into a folder; return their names there, by path."""
     import shutil
 
     folder.mkdir(parents=True, exist_ok=True)
     names: dict[str, str] = {}
-    for one in seen:
+    for one in previews:
         if one.file and one.file not in names:
             names[one.file] = f"{len(names):04}{Path(one.file).suffix}"
             shutil.copyfile(one.file, folder / names[one.file])

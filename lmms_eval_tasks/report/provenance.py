@@ -1,6 +1,6 @@
-"""Facts about how numbers came about, noted while they are computed and written into the results.
+"""Notes about how numbers were computed, taken during the computation and written to the results.
 
-A fact is about the run, not about items: nothing that is scored is ever read from here.
+A note concerns the run, not items. No scoring reads a note.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ class _Notes(dict[str, dict[str, str]]):
     """Notes by benchmark and metric."""
 
 
-def note(benchmark: str, metric: str, told: str) -> None:
-    """Remember what a metric was computed with, or why not; the last one counts."""
-    context.current().own(_Notes).setdefault(benchmark, {})[metric] = told
+def note(benchmark: str, metric: str, line: str) -> None:
+    """Record how a metric was computed, or the reason why not; the last note counts."""
+    context.current().instance_of(_Notes).setdefault(benchmark, {})[metric] = line
 
 
-def notes(benchmark: str) -> dict[str, str]:
-    """The notes of this run on a benchmark so far, by metric."""
-    return dict(context.current().own(_Notes).get(benchmark, {}))
+def implementation_notes(benchmark: str) -> dict[str, str]:
+    """Return this run's notes on a benchmark so far, by metric."""
+    return dict(context.current().instance_of(_Notes).get(benchmark, {}))
 
 
-def known(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:
-    """Return what `look` returns, or None and one more condition: files may have gone by now."""
+def value_or_condition(
+    subject: str, look: Callable[[], T], conditions: list[Condition]
+) -> T | None:
+    """Return the result of `look`; None and one more condition if files have disappeared."""
     try:
         return look()
     except TasksError as error:
-        found.append(
-            Condition(Kind.NOTE, f"the {what} of this run cannot be told any more: {error}")
+        conditions.append(
+            Condition(Kind.NOTE, f"the {subject} of this run are no longer known: {error}")
         )
         return None

@@ -1,7 +1,7 @@
 """Lines on how a task's replies were read and judged: for runs, saved runs and reports.
 
-The next model's habit is to be seen, not scored (docs/metrics.md, "What a reply says"): a line
-stands only where it matters, and shows a reply of each kind that it counts.
+The next model's habit is to be seen, not scored (docs/metrics.md, "What a reply says"). A line
+appears only if it matters, and shows a reply of each kind that it counts.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ from lmms_eval_tasks.notify import visible
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
-MANY_UNREAD = 0.05  # share of a task's replies above which a line says so
-APART = 0.02  # two points: difference of our number and the authors' above which a line says so
-UNREAD = frozenset({"unparsed", "empty", "truncated", refusals.LOST, "error"})  # no answer was read
+MANY_UNREAD = 0.05  # share of unread replies above which there is a line
+# Two points: difference between our number and the authors' above which there is a line.
+APART = 0.02
+# Statuses without a readable answer.
+UNREAD = frozenset({"unparsed", "empty", "truncated", refusals.LOST, "error"})
 EXAMPLE = 48  # characters of a reply in a line
 
 
 class Note(NamedTuple):
     """One line on a task's replies, without the task's name."""
 
-    weight: float  # what orders lines: the share of replies, or the difference of two numbers
+    weight: float  # sort key of lines: the share of replies, or the difference of two numbers
     text: str  # safe to print: on one line, without control characters
 
 
-def notes(task: Task, items: Items) -> list[Note]:
-    """The lines on a task's replies, the heaviest first; none where nothing is odd."""
+def reply_notes(task: Task, items: Items) -> list[Note]:
+    """Return the lines on a task's replies, the heaviest first; [] if nothing is unusual."""
     ordered = sorted(items, key=lambda item: str(item["id"]))
     judged = judged_alike(task, ordered)
     found = (_unread(ordered), _marked(ordered), judged, *_apart(task, ordered)[:1])
@@ -49,7 +51,7 @@ def is_thin(statuses: dict[str, int]) -> bool:
 
 
 def count_read(statuses: dict[str, int]) -> int:
-    """The number of replies that were read, by the counts of a task's statuses."""
+    """Return the number of replies that were read, by the counts of a task's statuses."""
     return sum(count for status, count in statuses.items() if status not in UNREAD)
 
 
@@ -57,7 +59,7 @@ def count_read(statuses: dict[str, int]) -> int:
 
 
 def _unread(items: Items) -> Note | None:
-    """The line on replies that were not read: their share and their commonest forms."""
+    """Return the line on replies that were not read: their share and their commonest forms."""
     unread = [item for item in items if item["status"] == "unparsed"]
     if len(unread) <= MANY_UNREAD * len(items):
         return None
@@ -65,28 +67,28 @@ def _unread(items: Items) -> Note | None:
     rests = ""
     if is_thin(statuses):
         read = count_read(statuses)
-        rests = f", so its numbers rest on {read or 'none'} of {len(items)}"
+        rests = f", so the numbers rest on {read or 'none'} of {len(items)}"
     forms = ", ".join(f"{count} like {example}" for count, example in commonest(unread))
     told = f"{len(unread)} of {len(items)} replies were not read ({100 * share:.3g} %){rests}"
-    return Note(share, f"{told}; the commonest: {forms}")
+    return Note(share, f"{told}; most common forms: {forms}")
 
 
-FORMS = 3  # that a line shows
-# Replies whose shapes begin alike are of one form: a model's habit shows where its replies begin.
-# Alike over the first of these lengths, in characters, at which half of the replies are; else over
-# FEWEST, as many as are.
+FORMS = 3  # most forms in a line
+# Replies whose shapes begin alike have one form, because a model's habit shows at the beginning of
+# its replies. "Alike" means equal over the first of these lengths, in characters, at which half of
+# the replies are equal; else over FEWEST characters, for as many replies as are equal.
 LENGTHS = (32, 24, 16, 12, 8, 6, 4, 2)
 FEWEST = 4
 _GENERAL = (
-    (re.compile(r"""["“”„«「『][^"“”»」』]*["”»」』](?!\s*:)"""), "…"),  # but a JSON's key
+    (re.compile(r"""["“”„«「『][^"“”»」』]*["”»」』](?!\s*:)"""), "…"),  # but no key of JSON
     (re.compile(r"\d+(?:[\s,.:;>/-]*\d+)*"), "0"),
     (re.compile(r"(?<!\w)[a-z](?!\w)"), "x"),  # a letter, or an article
 )
-_SHAPED = 500  # characters of a reply that its shape is made of
+_SHAPED = 500  # characters of a reply that form its shape
 
 
 def commonest(items: Items) -> list[tuple[int, str]]:
-    """The commonest forms of replies, at most FORMS, each with its count and an example."""
+    """Return the commonest forms of replies, at most FORMS, each with its count and an example."""
     rest = [(_shape(item), item) for item in items]
     found: list[tuple[int, str]] = []
     while rest and len(found) < FORMS:
@@ -101,9 +103,9 @@ def commonest(items: Items) -> list[tuple[int, str]]:
 
 
 def _shape(item: Item) -> str:
-    """The beginning of a reply without what differs from item to item.
+    """Return the beginning of a reply without the parts that differ between items.
 
-    Numbers, single letters, quotations and the texts of the item's options stand as one sign each.
+    Numbers, single letters, quotations and the texts of the item's options become one sign each.
     """
     text = _plain(_seen(item)[:_SHAPED])
     options = [own for one in item.get("options") or () if len(own := _plain(str(one))) > 1]
@@ -120,12 +122,12 @@ def _plain(text: str) -> str:
 
 
 def _seen(item: Item) -> str:
-    """A reply without its reasoning; the whole one if nothing is left."""
+    """Return a reply without its reasoning; the complete reply if nothing is left."""
     return reasoning.strip_reasoning(item["reply"])[0] or str(item["reply"])
 
 
 def example(item: Item) -> str:
-    """The beginning of a reply in quotation marks, on one line, as a terminal may show it."""
+    """Return the beginning of a reply in quotation marks, on one line, safe for a terminal."""
     return _quoted(_seen(item))
 
 
@@ -134,59 +136,62 @@ def _quoted(text: str) -> str:
     return f'"{line[:EXAMPLE]}…"' if len(line) > EXAMPLE else f'"{line}"'
 
 
-# --- special tokens that nobody knows -------------------------------------------------------------
+# --- unknown special tokens -----------------------------------------------------------------------
 
 
 def _marked(items: Items) -> Note | None:
-    """The line on replies that begin with an unknown special token, which may hide the answer."""
+    """Return the line on replies with an unknown special token first, which may hide the answer."""
     found = [(mark, item) for item in items if (mark := reasoning.unknown_mark(item["reply"]))]
     if not found:
         return None
     (mark, _), *_ = Counter(mark for mark, _ in found).most_common(1)
     item = next(item for own, item in found if own == mark)
-    told = f"{len(found)} of {len(items)} replies begin with a special token that nobody knows"
+    told = f"{len(found)} of {len(items)} replies begin with an unknown special token"
     shown = f"{_quoted(mark)}, as in {visible(str(item['id']))}: {_quoted(item['reply'])}"
     return Note(len(found) / len(items), f"{told}: {shown}")
 
 
 # --- a judge that always says the same ------------------------------------------------------------
 
-JUDGED = 20  # verdicts below which nothing is said of equal ones
-NEARLY_ALL = 0.95  # share of equal verdicts from which a line says so
-IN_A_ROW = 20  # equal verdicts in the order of ids from which a line says so, if they are no chance
-CHANCE = 0.01  # of such rows, so many are expected by the task's other verdicts at most
-# Parts of the names of asks about an answer's form, which is good in nearly all answers.
+JUDGED = 20  # fewest verdicts for a line on equal ones
+NEARLY_ALL = 0.95  # share of equal verdicts from which there is a line
+# Equal verdicts in a row, in the order of ids, from which there is a line if they are no chance.
+IN_A_ROW = 20
+CHANCE = 0.01  # most such rows that the task's other verdicts may let expect
+# Parts of the names of requests about an answer's form, which is good in nearly all answers.
 _OF_FORM = ("coherence", "fluency")
 
 
 def judged_alike(task: Task, items: Items) -> Note | None:
-    """The line on a judge that gave one verdict to nearly all answers, or to many in a row.
+    """Return the line on a judge that gave one verdict to nearly all answers, or to many in a row.
 
-    A model may be that good or that bad: nothing is invalid, but the judge is to be looked at.
+    A model may be that good or that bad, so nothing is invalid, but the user should look at the
+    judge.
     """
     parts: list[tuple[float, str]] = []
     judge: Mapping[str, Json] = {}
-    for ask in (one for one in task.judgements if not any(form in one for form in _OF_FORM)):
-        given = [(item.get("verdicts") or {}).get(ask) for item in items]
+    for judgement in (one for one in task.judgements if not any(form in one for form in _OF_FORM)):
+        given = [(item.get("verdicts") or {}).get(judgement) for item in items]
         scored = [one for one in given if one and one.get("score") is not None]
         if len(scored) < JUDGED or any(map(_is_recorded, scored)):
             continue
         if same := _sameness([one["score"] for one in scored]):
             judge, total = scored[0], len(scored)
-            word = _verdict(ask, same.score, is_label="right" in items[0])
+            word = _verdict(judgement, same.score, is_label="right" in items[0])
             of = f"answers in a row, of {total}" if same.is_row else f"of {total} answers"
             parts.append((same.number / total, f"({word}) to {same.number} {of}"))
     if not parts:
         return None
     command = checks.command(str(registry.of_task_name(task.name)), _spec(judge))
-    told = f"the judge gave one and the same verdict {', '.join(part for _, part in parts)}"
+    told = f"the judge gave the same verdict {', '.join(part for _, part in parts)}"
     return Note(
-        max(share for share, _ in parts), f"{told}: look at it before its number ({command})"
+        max(share for share, _ in parts),
+        f"{told}: check the judge before you use the number ({command})",
     )
 
 
 class _EqualVerdicts(NamedTuple):
-    """Equal verdicts: of all, or one after the other."""
+    """Equal verdicts: of nearly all answers, or in a row."""
 
     score: float
     number: int
@@ -194,11 +199,11 @@ class _EqualVerdicts(NamedTuple):
 
 
 def _sameness(scores: Sequence[float]) -> _EqualVerdicts | None:
-    """The equal verdicts that a line has to tell of; None if there are none.
+    """Return the equal verdicts that need a line; None if there are none.
 
-    In a long run of a good model rows of equal verdicts are chance: among 2,400 answers of which
-    three in four are right, 20 right ones follow each other twice. So a row counts only if no more
-    than CHANCE of its kind are expected by how often its verdict occurs among the others.
+    In a long run of a good model, rows of equal verdicts are chance: among 2,400 answers of which
+    three in four are right, there are two rows of 20 right ones. So a row counts only if at most
+    CHANCE such rows are expected, by the frequency of its verdict among the others.
     """
     total = len(scores)
     (score, count), *_ = Counter(scores).most_common(1)
@@ -212,22 +217,25 @@ def _sameness(scores: Sequence[float]) -> _EqualVerdicts | None:
     return _EqualVerdicts(score, length, is_row=True) if is_news else None
 
 
-def _verdict(ask: str, score: float, *, is_label: bool) -> str:
-    """A verdict in words: "correct", or "factuality 5"."""
+def _verdict(judgement: str, score: float, *, is_label: bool) -> str:
+    """Return a verdict in words: "correct", or "factuality 5"."""
     if is_label:
         return "correct" if score else "incorrect"
-    return f"{ask} {score:g}"
+    return f"{judgement} {score:g}"
 
 
 def _spec(verdict: Mapping[str, Json]) -> str:
-    """The judge of a verdict as a user names it; of several judges only their file says it."""
+    """Return the judge of a verdict in the user's form.
+
+    For several judges this is SPEC, since they are named by a file.
+    """
     label = str(verdict.get("judge"))
     is_one = all(part.get("judge") == label for part in verdict.get("parts", ()))
     return visible(label) if is_one else "SPEC"
 
 
 def _is_recorded(verdict: Mapping[str, Json]) -> bool:
-    """True if no language model gave the verdict."""
+    """Return True if no language model gave the verdict."""
     return str(verdict.get("judge")).startswith(f"{REPLAY}:")
 
 
@@ -235,7 +243,7 @@ def _is_recorded(verdict: Mapping[str, Json]) -> bool:
 
 
 def _apart(task: Task, items: Items) -> list[Note]:
-    """Lines on numbers that differ by the authors' reading of the same replies, widest first."""
+    """Return lines on numbers that differ by the authors' reading, the widest difference first."""
     return sorted(_differences(task, items), reverse=True)
 
 
@@ -247,20 +255,21 @@ def _differences(task: Task, items: Items) -> Iterator[Note]:
         a, b = _value(ours, items), _value(theirs, items)
         if a is None or b is None or round(abs(a - b), 9) <= APART:  # 0.52 - 0.5 is above 0.02
             continue
-        # A number that no item has alone, such as a kappa, differs by its formula, not by reading.
+        # A number that single items do not have, such as a kappa, differs by formula, not by
+        # reading.
         items_apart = [item for item in items if _value(ours, [item]) != _value(theirs, [item])]
         if items_apart:
             first = items_apart[0]
-            told = f"{name} is {a:.3f}, and {b:.3f} as the authors' rule reads the same replies"
+            told = f"{name} is {a:.3f}, but {b:.3f} when the authors' rule reads the same replies"
             shown = f"{visible(str(first['id']))}: {example(first)}"
             text = f"{told}: {len(items_apart)} of {len(items)} items differ, such as {shown}"
             yield Note(abs(a - b), text)
 
 
 def _value(metric: Metric, items: Sequence[Item]) -> float | None:
-    own = metric.own(items)
+    own = metric.counted_items(items)
     try:
         value: Any = metric.compute(own) if own else None
-    except (KeyError, TypeError):  # saved before the authors' rule was read
+    except (KeyError, TypeError):  # items of earlier versions lack the authors' reading
         return None
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

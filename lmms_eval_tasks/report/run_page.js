@@ -41,7 +41,7 @@
   const isWrong = (row, k) => row.binary && row[`value${k}`] === 0;
   const worth = (row, k, name = "") => {
     const status = row[`status${k}`];
-    if (status === "") return make("span", { class: "soft" }, "not asked");
+    if (status === "") return make("span", { class: "soft" }, "not in this run");
     const number = `${name}${shown(row[`value${k}`])}`;
     const text = isRight(row, k) ? "✓ right" : isWrong(row, k) ? "✗ wrong" : number;
     const told = status === "ok" ? text : `${text} (${status})`;
@@ -71,7 +71,7 @@
   const seen = (place) => {
     if (place == null) return [];
     const one = media[place];
-    const about = `frames of what the model was given (${one.frames} in all)`;
+    const about = `frames of the model's input (${one.frames} in all)`;
     return [
       one.strip ? make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "frames" },
         make("img", { class: "strip", src: one.strip, alt: about })) : null,
@@ -92,8 +92,8 @@
         ...one.verdicts.map((verdict) => make("div", {},
           make("p", {}, make("b", {}, `${verdict.name}: `), verdict.status === "ok" ? shown(verdict.score) : verdict.status),
           verdict.reason ? make("p", {}, verdict.reason) : null,
-          folded("the judge's text", verdict.raw ? make("pre", {}, verdict.raw) : null))),
-        folded("read from it, and measured", listed(one.read), listed({ media: one.media })),
+          folded("reply of the judge", verdict.raw ? make("pre", {}, verdict.raw) : null))),
+        folded("parsed reply and measurements", listed(one.read), listed({ media: one.media })),
       ] : []));
   const dialog = document.getElementById("item");
   let table, at = null;
@@ -103,15 +103,15 @@
     if (own.length < 2) return null;
     return sides.map((label, k) => {
       const asked = own.filter((other) => other[`status${k}`] !== "").length;
-      if (!asked) return make("div", { class: "pool" }, `${label}: `, make("span", { class: "soft" }, "not asked"));
+      if (!asked) return make("div", { class: "pool" }, `${label}: `, make("span", { class: "soft" }, "not in this run"));
       const right = own.filter((other) => isRight(other, k)).length;
       const whole = right === own.length;
       const state = asked < own.length ? "incomplete" : whole ? "right" : "wrong";
       return make("div", { class: "pool" },
         make("span", {}, `${label}: `, make("b", { class: whole ? "good" : "bad" },
-          `${whole ? "✓" : "✗"} pool ${state}, ${right} of ${asked}${asked < own.length ? " asked" : ""}`)),
+          `${whole ? "✓" : "✗"} pool ${state}, ${right} of ${asked}${asked < own.length ? " in this run" : ""}`)),
         own.map((other, nth) => {
-          const mark = isRight(other, k) ? "✓" : isWrong(other, k) ? "✗" : other[`status${k}`] === "" ? "not asked" : "–";
+          const mark = isRight(other, k) ? "✓" : isWrong(other, k) ? "✗" : other[`status${k}`] === "" ? "not in this run" : "–";
           return make("button", { type: "button", "aria-current": other === row ? "true" : null,
             "aria-label": `item ${nth + 1} of the pool: ${mark}`, onclick: () => open(other) }, `${nth + 1} ${mark}`);
         }));
@@ -140,9 +140,9 @@
           make("li", letters(nth) ? { class: "good" } : {}, text, letters(nth)))) : null,
         one.references ? folded(`references (${one.references.length})`, make("ul", {}, one.references.map((text) => make("li", {}, plain(text))))) : null,
         one.facts ? folded(`facts (${one.facts.length})`, make("ol", {}, one.facts.map((text) => make("li", {}, plain(text))))) : null,
-        folded("the prompt's text", one.prompt ? make("pre", {}, one.prompt) : null),
+        folded("prompt", one.prompt ? make("pre", {}, one.prompt) : null),
         make("div", { class: "answers" }, one.sides.map((side, k) => answered(row, side, k))),
-        folded("what else is known of it", listed(one.more)),
+        folded("other fields", listed(one.more)),
       ].filter((part) => part));
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;

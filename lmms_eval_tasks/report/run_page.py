@@ -1,7 +1,7 @@
-"""One page of saved runs: overview, comparison, and every item. Nothing is loaded from elsewhere.
+"""One page of saved runs: overview, comparison, and every item, without external content.
 
-What stands in it of answers is text: templates escape it, the script writes it as text, and the
-page's own policy lets no other script run.
+Answers are text in the page: templates escape them, the script writes them as text, and the page's
+policy allows no other script.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STYLES = ("vendor/tabulator.min.css", "run_page.css")
 
 
 class Split(NamedTuple):
-    """A headline number by category: a picture, and the lines in it."""
+    """A headline number by category: a chart, and its lines."""
 
     by: str
     title: str
@@ -42,25 +42,26 @@ class BenchmarkSection(NamedTuple):
 
     benchmark: Benchmark
     lines: Sequence[Comparison]
-    picture: str  # of the main numbers
+    picture: str  # chart of the main numbers
     splits: Mapping[str, Sequence[Split]]  # by task and number
-    facts: Mapping[str, Sequence[tuple[str, str]]]  # of each side by its label
-    warnings: Mapping[str, Sequence[str]]  # what makes numbers not comparable, and of which sides
+    facts: Mapping[str, Sequence[tuple[str, str]]]  # facts of each side, by label
+    # Limits of the numbers' comparability, with the sides concerned.
+    warnings: Mapping[str, Sequence[str]]
     invalid: Collection[tuple[str, str]]  # label of a side and task whose numbers are INVALID
 
 
 def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = None) -> str:
-    """The page.
+    """Return the page.
 
     Args:
-        sides: one or more; the others are compared with the first.
-        media: folder for what can be played, copied into it; None leaves it out.
-        page: where the page will stand, to find that folder from it.
+        sides: one or more sides; the others are compared with the first.
+        media: folder to copy playable files into; None leaves them out.
+        page: the page's future path, for links to that folder.
 
     Raises:
-        DataError: a saved sample lacks what the page needs.
+        DataError: a saved sample lacks a field that the page needs.
     """
-    found, told = previews.find(sides)
+    found, told = previews.find_previews(sides)
     seen, places = previews.listed(found)
     names = previews.copy(seen, media) if media else {}
     folder = Path(media).name if media and page and media.parent == page.parent else str(media)
@@ -70,7 +71,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     ]
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
-    index, chunks = item_table.made(tasks, sides, places)
+    index, chunks = item_table.make_table(tasks, sides, places)
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return filled(
         _HERE / "run_page.html",
@@ -112,7 +113,7 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
 
 
 def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
-    """The facts of a side's run for a reader, each with its name."""
+    """Yield the facts of a side's run for a reader, each with its name."""
     own = [name for name in side.runs if name in benchmark.tasks]
     yield "model", next(iter(side.runs.values())).model or "unknown"
     counts: dict[str, int] = {}
@@ -136,12 +137,12 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         for line in judge_report.of_results(results, by_task=False):
             yield "cost", line
         yield "run", f"{results.get('date', '')}, lmms-eval {results.get('lmms_eval_version', '')}"
-        yield "again", command(results)
+        yield "command", command(results)
 
 
 def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
-    """The papers' main numbers; of tasks that the papers have none of, each one's first."""
-    own = [line for line in lines if line.quantity.known]
+    """Return a chart of the papers' main numbers; for other tasks, of their first number."""
+    own = [line for line in lines if line.quantity.published]
     named = {line.quantity.row for line in own}
     own += [
         line
@@ -154,8 +155,8 @@ def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
 
 
 def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split]]]:
-    """A task's first headline number by each of its splits."""
-    for metric in compare.shown(task)[:1]:
+    """Yield a task's first headline number by each of its splits."""
+    for metric in compare.headline_metrics(task)[:1]:
         name, made = f"{task.name} {metric.name}", []
         for field, kind in task.splits.items():
             lines = compare.by_category(task, metric, field, sides)
@@ -167,7 +168,7 @@ def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split
 
 
 def _value(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -> tuple[str, str]:
-    """A number, marked if it is INVALID, and its interval as text."""
+    """Return a number, marked if it is INVALID, and its interval as text."""
     if (one := line.numbers.get(label)) is None:
         return "-", ""
     ends = " to ".join(fixed(end, 3) for end in one.ends or ())
@@ -176,7 +177,7 @@ def _value(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -
 
 
 def _is_valid(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -> bool:
-    """Return False if a side's number is INVALID, by `Part.invalid`."""
+    """Return False if a side's number is INVALID (`BenchmarkSection.invalid`)."""
     return all((label, task) not in invalid for task in line.quantity.tasks)
 
 

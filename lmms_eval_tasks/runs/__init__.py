@@ -1,1 +1,1 @@
-"""Before, during and after a run, whatever the benchmark."""
+"""The work before, during and after a run, for all benchmarks."""

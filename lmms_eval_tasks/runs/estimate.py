@@ -1,7 +1,7 @@
-"""Costs of a run before it is started: generations, verdicts, tokens, dollars, time.
+"""The costs of a run before it starts: generations, verdicts, tokens, dollars and time.
 
-Measured on the data's own texts. What cannot be known before (the model's answers, the judge's
-reasons) is assumed and said.
+They are measured on the texts of the data. The model's answers and the judge's reasons are unknown
+before a run. Their lengths are assumptions, which the output states.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.asking import settle
+from lmms_eval_tasks.judges.asking import run_scoring
 from lmms_eval_tasks.judges.costs import CostEstimate, plan
 from lmms_eval_tasks.judges.prices import counter
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import Criterion, JudgeRequest, JudgeRequests, Verdict
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.messages import text_of
 from lmms_eval_tasks.tables.paper_tables import by_row
@@ -27,11 +27,17 @@ if TYPE_CHECKING:
 
 
 def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> CostEstimate:
-    """The work of one task."""
+    """Return the work of one task: its requests to the model and, with a judge, to the judge.
+
+    Args:
+        task: name of the task.
+        config: the judge; None leaves out the judge's work.
+        limit: lmms-eval's `--limit`.
+    """
     benchmark = registry.of(task)
     own = benchmark.tasks[task]
     docs = benchmark.docs(benchmark.load([task], videos=False), task)
-    docs = docs[: media.asked([len(docs)], limit)[0]]
+    docs = docs[: media.docs_per_task([len(docs)], limit)[0]]
     plain = counter("")
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
     found = CostEstimate(task, len(docs), tokens)
@@ -45,52 +51,61 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
 
 
 def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[str, Json]]]:
-    """The requests to the judge on replies to docs; replies and verdicts are stand-ins.
+    """Return the requests to the judge about example replies to docs.
 
-    Empty where nothing is judged, as where the reference is withheld.
+    The list is empty if nothing is judged, for example if the reference is withheld.
     """
-    asked: list[Ask] = []
+    asked: list[JudgeRequest] = []
     items = []
     for number, doc in enumerate(docs if task.judgements else ()):
         kept = task.log_fields(doc)
         scoring = task.score(kept, task.example_reply(doc, number))
-        # What comes of the last verdicts, metrics of texts too, takes time and is not needed.
+        # The work after the last request, such as metrics of texts, takes time and is not needed.
         last = task.judgements if task.score_jointly is None else ()
         with contextlib.suppress(_AllAsked):
-            items.append({**kept, **settle(scoring, _stand_ins(asked, last))})
+            items.append({**kept, **run_scoring(scoring, _stand_ins(asked, last))})
     for _, scoring in task.score_jointly(items) if task.score_jointly else ():
-        settle(scoring, _stand_ins(asked))
-    return [(ask.criterion, ask.fields) for ask in asked]
+        run_scoring(scoring, _stand_ins(asked))
+    return [(request.criterion, request.fields) for request in asked]
 
 
 class _AllAsked(Exception):  # noqa: N818 - no error
-    """A scoring has asked all that it may ask."""
+    """The signal that a scoring has made all its requests."""
 
 
-def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
-    """The requests to the judge about one reply."""
-    found: list[Ask] = []
-    settle(task.score(kept, reply), _stand_ins(found))
+def judge_requests(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]:
+    """Return the requests to the judge about one reply."""
+    found: list[JudgeRequest] = []
+    run_scoring(task.score(log_item, reply), _stand_ins(found))
     return found
 
 
-def _stand_ins(found: list[Ask], names: Collection[str] = ()) -> Callable[[Asks], list[Verdict]]:
-    """Verdicts that nobody gave, until all of these names were asked; what was asked is found."""
+def _stand_ins(
+    requests: list[JudgeRequest], names: Collection[str] = ()
+) -> Callable[[JudgeRequests], list[Verdict]]:
+    """Return a function that gives made-up verdicts and appends the requests to `found`.
+
+    It raises `_AllAsked` once all requests of these names were made.
+    """
     left = set(names)
 
-    def answer(asked: Asks) -> list[Verdict]:
-        found.extend(asked)
-        left.difference_update(ask.name for ask in asked)
+    def answer(batch: JudgeRequests) -> list[Verdict]:
+        requests.extend(batch)
+        left.difference_update(request.name for request in batch)
         if names and not left:
             raise _AllAsked
-        # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
-        return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asked]
+        # An expected value stops the drawing of samples. Later requests rest on the reply
+        # `stand_in`.
+        return [Verdict(1.0, "ok", raw=request.stand_in, expected=1.0) for request in batch]
 
     return answer
 
 
-def table(estimates: Sequence[CostEstimate], rate: float) -> list[Table]:
-    """The estimates with their sum, at so many calls a second."""
+def estimate_tables(estimates: Sequence[CostEstimate], rate: float) -> list[Table]:
+    """Return the table of the estimates with their sum.
+
+    `rate` is the number of requests to the judge per second.
+    """
     from lmms_eval_tasks.judges.report import dollars, duration
 
     total = CostEstimate("all")

@@ -1,4 +1,4 @@
-"""After the host is done: every number and where it comes from, in our section of the results."""
+"""The numbers of a finished run and their origin, in our section of lmms-eval's results."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from importlib import metadata
 
 from lmms_eval_tasks import __version__, context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, Task
-from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.models import model_capabilities
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report import aggregation, arrivals, invalid, provenance
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import prepare, scoring, screen
 from lmms_eval_tasks.runs.judging import JudgeUsage
-from lmms_eval_tasks.runs.scoring import Carried
+from lmms_eval_tasks.runs.scoring import ItemsCarrier
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import (
     SAMPLE_TEXT,
@@ -32,7 +32,9 @@ from lmms_eval_tasks.utils.conditions import (
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 _MARK = " [INVALID]"
-_NOT_SCORED = "replies were not scored (--predict_only): for numbers run again without it"
+_NOT_SCORED = (
+    "replies were not scored (--predict_only): to get numbers, run again without this option"
+)
 
 
 def annotate(
@@ -42,14 +44,14 @@ def annotate(
     lengths: Mapping[str, Lengths] | None = None,
     of_model: Sequence[Condition] = (),
 ) -> None:
-    """Our section of the host's results, under `lmms_eval_tasks`.
+    """Add our section to lmms-eval's results, under the key `lmms_eval_tasks`.
 
     Args:
-        results: the host's.
-        tasks: names of the leaf tasks of ours.
-        judged: what the judges did (`Judging.end`); None if no task was judged.
-        lengths: of each task's replies, as far as they are known.
-        of_model: conditions that the model was run under.
+        results: lmms-eval's results, which are changed.
+        tasks: names of the tasks of this package.
+        judged: the judges' work (`Judging.end`); None if no task was judged.
+        lengths: lengths of each task's replies, as far as they are known.
+        of_model: conditions of the model's run.
     """
     judged = judged or JudgeUsage()
     section: JsonObject = {"version": __version__, "data_root": str(settings.data_root())}
@@ -62,7 +64,7 @@ def annotate(
             "departures": list(judged.departures),
         }
     problems = invalid.of_judge(judged.usage, judged.labels)
-    for benchmark, names in registry.chosen(tasks):
+    for benchmark, names in registry.benchmarks_of(tasks):
         try:
             carried = {name: _carried(results, name) for name in names}
             items = {name: one.items for name, one in carried.items() if one is not None}
@@ -78,32 +80,36 @@ def annotate(
                 departures=judged.departures,
                 of_model=of_model,
             )
-        except Exception:  # the answers are paid for: a mistake of ours must not lose them
-            say(f"{benchmark.name}: what is known about this run could not be added to its results")
+        except Exception:  # an error here must not lose the answers, which are paid for
+            notify(
+                f"{benchmark.name}: the section of lmms-eval-tasks could not be "
+                "added to the results"
+            )
             traceback.print_exc()
     section["invalid"] = problems
     mark(results)
     for line in judged.given_up:
-        say(
-            f"gave up on the judge {line}; everything is kept: judge what is missing with "
-            "lmms-eval-tasks judge LOGS (needs --log_samples), or run again"
+        notify(
+            f"stopped asking the judge {line}; replies and verdicts are kept. "
+            "To get the missing verdicts: lmms-eval-tasks judge LOGS (requires "
+            "--log_samples), or run the same command again"
         )
     for line in problems.values():
-        say(f"INVALID: {line}")
+        notify(f"INVALID: {line}")
 
 
 def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
-    """Score what needs several items at once, now that the host has those of every process."""
+    """Score items jointly (`Task.score_jointly`), once lmms-eval has those of all processes."""
     for name in tasks:
         benchmark = registry.of(name)
         if (carried := _carried(results, name)) is None:
             continue
 
-        def asker(_: Item, benchmark: Benchmark = benchmark) -> Asker:
-            return Asker(usable(lambda: prepare.judge_config(benchmark)))
+        def asker(_: Item, benchmark: Benchmark = benchmark) -> VerdictSource:
+            return VerdictSource(usable(lambda: prepare.judge_config(benchmark)))
 
         made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
-        if made is carried.items:  # as in nearly all tasks
+        if made is carried.items:  # true for nearly all tasks
             continue
         carried.items, own = made, {item["id"]: item for item in made}
         for sample in results.get("samples", {}).get(name, ()):
@@ -121,32 +127,37 @@ def _of_benchmark(
     departures: Sequence[str] = (),
     of_model: Sequence[Condition] = (),
 ) -> JsonObject:
-    """The section of one benchmark's part of a run: `numbers`, and what they rest on.
+    """Return the section of one benchmark's part of a run: `numbers`, and the facts behind them.
 
-    Of the data as the check before the run found them: a file that has gone since is a warning,
+    The data are those of the check before the run. A file that has disappeared since is a warning,
     since the answers are paid for.
     """
     unpack(results, names)
-    # First of all: what a metric was computed with is noted while it is (provenance.note).
+    # Numbers come first, because computing a metric adds the note on its implementation
+    # (provenance.note).
     numbers = {name: aggregation.numbers(benchmark.tasks[name], own) for name, own in items.items()}
     joined = {join.group: aggregation.joined(join, items) for join in benchmark.joint_metrics}
     numbers |= {group: found for group, found in joined.items() if found}
     invalid_ones = ((name, problems[name]) for name in names if name in problems)
     conditions = [Condition(Kind.INVALID, why, (name,)) for name, why in invalid_ones]
     conditions += [*_of_data(results), *of_model]
-    known = provenance.known("data", lambda: prepare.checked(benchmark, names), conditions)
+    known = provenance.value_or_condition(
+        "data", lambda: prepare.checked(benchmark, names), conditions
+    )
     left_out = {name: prepare.left_out(benchmark, known, name) if known else {} for name in names}
     loaded = known.loaded if known else None
     section, more = benchmark.describe(Ran(loaded, names, left_out, items))
     conditions += more
-    prompts = provenance.known("prompts", lambda: benchmark.prompts(names), conditions)
+    prompts = provenance.value_or_condition("prompts", lambda: benchmark.prompts(names), conditions)
     if prompts is not None:
         section["prompts"] = {name: one.note() for name, one in prompts.items()}
     if any("bypass,none" in results["results"].get(name, {}) for name in names):
         conditions.append(Condition(Kind.NOTE, _NOT_SCORED))
     judged = [name for name in items if benchmark.tasks[name].judgements]
     if judged:
-        judge = provenance.known("judge", lambda: prepare.describe_judge(benchmark), conditions)
+        judge = provenance.value_or_condition(
+            "judge", lambda: prepare.describe_judge(benchmark), conditions
+        )
         if judge is not None:
             section["judge"] = judge
             conditions += of_judge(judge, judged)
@@ -160,13 +171,15 @@ def _of_benchmark(
     for join in benchmark.joint_metrics:
         if join.group in numbers:
             details[join.group] = aggregation.joined_details(join, benchmark.tasks, items)
-    videos = provenance.known("videos", lambda: _videos(benchmark, loaded, items), conditions)
+    videos = provenance.value_or_condition(
+        "videos", lambda: _videos(benchmark, loaded, items), conditions
+    )
     section["videos"] = videos
     section["arrived"] = arrivals.line(items) or _not_counted()
     section["numbers"] = numbers
     conditions += [*reading(details), *of_section(section), *_versions(results, names)]
     section["conditions"] = as_dicts(record(conditions))
-    # A group's joined numbers stand in its row of lmms-eval's table.
+    # A group's joined numbers are in the group's row of lmms-eval's table.
     for join in benchmark.joint_metrics:
         row = results.get("groups", {}).get(join.group, {})
         now = numbers.get(join.group, {})
@@ -175,23 +188,23 @@ def _of_benchmark(
 
 
 def _of_data(results: Mapping[str, Json]) -> list[Condition]:
-    """The conditions that the data are the packaged sample, or a part of a benchmark's."""
+    """Return the conditions about the data: the packaged sample, or only part of the data."""
     made = [Condition(Kind.SAMPLE, SAMPLE_TEXT)] if settings.is_sample() else []
     told = part(results.get("config") or {})
     return [*made, Condition(Kind.PART, told)] if told else made
 
 
-# The kinds that `of_items` and `reading` find.
+# The kinds of condition that `of_items` and `reading` return.
 OF_ITEMS = (Kind.DELIVERED, Kind.REQUESTS, Kind.CUT, Kind.FEW, Kind.READING)
 
 
 def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[Condition]:
-    """The conditions that a task's items tell of.
+    """Return the conditions that follow from a task's items.
 
     Args:
-        task: whose items.
-        items: as the numbers count them.
-        lengths: of the replies, as far as they are known.
+        task: the items' task.
+        items: the items that the numbers count.
+        lengths: lengths of the replies, as far as they are known.
     """
     found = {
         Kind.DELIVERED: arrivals.short(task.name, items),
@@ -203,14 +216,17 @@ def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[C
 
 
 def reading(details: Mapping[str, Mapping[str, Json]]) -> list[Condition]:
-    """The conditions of how replies were read (readings.py), by tasks' details, heaviest first."""
+    """Return the conditions about reading replies (readings.py), from tasks' details.
+
+    The conditions of the greatest weight come first.
+    """
     found = [(note, name) for name, own in details.items() for note in own.get("reading", ())]
     found.sort(key=lambda one: -one[0]["weight"])
     return [Condition(Kind.READING, f"{name}: {note['text']}", (name,)) for note, name in found]
 
 
 def _versions(results: Mapping[str, Json], names: Sequence[str]) -> list[Condition]:
-    """The versions that numbers depend on: of packages, and of the tasks."""
+    """Return the versions of packages and of tasks, on which the numbers depend."""
     packages = ("lmms-eval-tasks", "lmms_eval", "transformers", "torch")
     found = {name.replace("_", "-"): _version(name) for name in packages}
     own = {str(results.get("versions", {}).get(name, "")) for name in names} - {""}
@@ -225,14 +241,14 @@ def _version(package: str) -> str:
 
 
 def _videos(
-    benchmark: Benchmark, found: LoadedData | None, items: Mapping[str, Items]
+    benchmark: Benchmark, loaded: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
-    """Count the videos (or other clusters) that were asked about, and those that there are."""
+    """Return the number of videos (or other clusters) in the items, and in the data."""
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
         asked |= {item.get(task.cluster_field) for item in own}
-        docs = benchmark.docs(found, name) if found else ()
+        docs = benchmark.docs(loaded, name) if loaded else ()
         known |= {
             kept
             for doc in docs
@@ -242,35 +258,38 @@ def _videos(
 
 
 def _not_counted() -> str:
-    """Say that a model class shows nowhere what its model gets; "" of our own."""
+    """Return a line if the model's class gives no sign of the media that its model gets; else "".
+
+    The classes of this package have no such line.
+    """
     model = context.current().model
     media = model_capabilities.media_of(model.name, model.interface) if model else None
     if model is None or (media is not None and media.ours):
         return ""
-    return f"reached the model: not observed, {model.name}'s class shows it nowhere"
+    return f"reached the model: unknown, since the class of {model.name} does not show its input"
 
 
-def _carried(results: Mapping[str, Json], task: str) -> Carried | None:
+def _carried(results: Mapping[str, Json], task: str) -> ItemsCarrier | None:
     values = results["results"].get(task, {}).values()
-    return next((one for one in values if isinstance(one, Carried) and not one.task), None)
+    return next((one for one in values if isinstance(one, ItemsCarrier) and not one.task), None)
 
 
 def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
-    """Replace what carried items through the host in the rows of tasks.
+    """Replace the carriers of items (`Carried`) in the tasks' rows of lmms-eval's results.
 
-    Counts become plain ones, placeholders of joined numbers vanish with their errors.
+    Counts become plain numbers. Placeholders of joined numbers are removed with their errors.
     """
     for values in (results["results"].get(name, {}) for name in names):
         for key, value in list(values.items()):
-            if isinstance(value, Carried) and not value.task:
+            if isinstance(value, ItemsCarrier) and not value.task:
                 values[key] = int(value)
-            elif isinstance(value, Carried):
+            elif isinstance(value, ItemsCarrier):
                 for one in (key, *scoring.errors_of(key)):
                     values.pop(one, None)
 
 
 def mark(results: JsonObject) -> None:
-    """Show what is invalid in the host's own table too: its first column is the alias."""
+    """Mark invalid tasks in lmms-eval's own table, whose first column is the alias."""
     names = screen.invalid_names(results)
     for table in (results["results"], results.get("groups", {})):
         for name, values in table.items():

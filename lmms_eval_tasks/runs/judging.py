@@ -1,4 +1,4 @@
-"""The judges of one run of the host: announced before it, counted during it, summed up after it."""
+"""The judges of one run of lmms-eval: announced before, counted during, summed up after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.json_files import JsonObject
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 class JudgeUsage(NamedTuple):
     """The work of a run's judges."""
 
-    usage: tuple[JsonObject, ...] = ()  # a row for each task and judge (judges/run.py)
-    labels: frozenset[str] = frozenset()  # judges that were asked by tasks, not by other judges
-    given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, and why
-    prices: str = ""  # where they are from, and of when
-    departures: tuple[str, ...] = ()  # parameters that endpoints ignored or did not take, in lines
+    usage: tuple[JsonObject, ...] = ()  # rows for each task and judge (judges/run.py)
+    # Judges that tasks ask, without the judges inside panels and debates.
+    labels: frozenset[str] = frozenset()
+    given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, with the reason
+    prices: str = ""  # source and date of the prices
+    departures: tuple[str, ...] = ()  # lines about parameters that endpoints ignored or refused
 
 
-class Judging:
-    """The judged tasks of one run of the host, in this process."""
+class JudgedTasks:
+    """The judged tasks of one run of lmms-eval, in this process."""
 
     def __init__(self, tasks: Collection[str]) -> None:
         self.names = {name for name in tasks if registry.of(name).tasks[name].judgements}
@@ -37,21 +38,24 @@ class Judging:
         self._lock = threading.Lock()
 
     def begin(self) -> int:
-        """Announce the judges; how many requests may be in flight to a language model, 0 if none.
+        """Announce the judges; return the most requests to language models at a time.
 
-        As many threads have to score.
+        Scoring needs this number of threads. 0 means that no language model judges.
         """
         from lmms_eval_tasks import judges
         from lmms_eval_tasks.judges import run
 
-        for benchmark, _ in registry.chosen(self.names):
+        for benchmark, _ in registry.benchmarks_of(self.names):
             self._configs.append(prepare.judge_config(benchmark))
-            say(judges.announcement(self._configs[-1], prepare.judge_prompt(benchmark)))
+            notify(judges.announcement(self._configs[-1], prepare.judge_prompt(benchmark)))
         asked = any(config.endpoints for config in self._configs)
         return run.current().concurrency if asked else 0
 
     def expect(self, task: str, items: int) -> None:
-        """Items of a task come, of which this process has so many."""
+        """Announce a task's items to the progress bar, once.
+
+        `items` is their number in this process.
+        """
         from lmms_eval_tasks.judges import run
 
         with self._lock:
@@ -69,7 +73,7 @@ class Judging:
         current = run.current()
         current.progress.close()
         whole = Ledger()
-        # The host has left its last barrier, so all get here.
+        # All processes get here, since lmms-eval's last barrier is passed.
         for rows in context.gathered(current.ledger.as_dicts()):
             whole.merge(rows)
         departed = itertools.chain(*context.gathered(current.departed()))
@@ -84,10 +88,10 @@ class Judging:
 
 @contextmanager
 def scoring(task: str, items: int) -> Iterator[None]:
-    """Around the host's process_results of one item (evaluation.py); `items` as in `expect`."""
+    """Surround lmms-eval's process_results of one item of a task; `items` is that of `expect`."""
     from lmms_eval_tasks.judges import report
 
-    judging = context.current().get(Judging)
+    judging = context.current().get(JudgedTasks)
     if judging is None or task not in judging.names:
         yield
         return

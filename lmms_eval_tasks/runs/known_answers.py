@@ -1,4 +1,4 @@
-"""Answers whose right verdicts are known: which ones a judge gets, and its verdicts beside them."""
+"""Answers with known verdicts: choosing those that a judge gets, and comparing its verdicts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lmms_eval_tasks.utils.metrics.aggregate import NO_CLAIMS
 
 
 def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]:
-    """Return `count` answers with known verdicts: as many of each verdict, from all videos in turn.
+    """Return `count` answers: equally many of each known verdict, from all videos in turn.
 
-    The same ones whatever the order of `answers`. An answer that occurs twice counts once. None
-    returns all.
+    The choice does not depend on the order of `answers`. An answer that occurs twice counts once.
+    None returns all.
     """
-    different = {(one.task, one.doc["id"], one.text): one for one in answers if one.known}
+    different = {(one.task, one.doc["id"], one.text): one for one in answers if one.right_verdicts}
     place: Counter[tuple[float, str]] = Counter()
     by_verdict: dict[float, list[tuple[int, KnownAnswer]]] = {}
     for name in sorted(different, key=lambda name: hashlib.sha256(repr(name).encode()).digest()):
         one = different[name]
-        worth, video = next(iter(one.known.values())), str(one.doc["video"])
+        worth, video = next(iter(one.right_verdicts.values())), str(one.doc["video"])
         by_verdict.setdefault(worth, []).append((place[worth, video], one))
         place[worth, video] += 1
     columns = [sorted(by_verdict[worth], key=lambda one: one[0]) for worth in sorted(by_verdict)]
@@ -32,14 +32,14 @@ def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]
 
 
 def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[VerdictPair]]:
-    """The known verdicts on answers with the judge's in their items, by the name of the ask.
+    """Return pairs of the known verdict and the judge's verdict, by the name of the request.
 
     A verdict between two numbers of the scale (a mean over samples or judges) is rounded, halves
-    down. An answer in which the judge finds no claim is worth 0.
+    down. An answer in which the judge finds no claim has the score 0.
     """
     found: dict[str, list[VerdictPair]] = {}
     for one, item in zip(answers, items, strict=True):
-        for name, known in one.known.items():
+        for name, known in one.right_verdicts.items():
             score = (item.get("verdicts") or {}).get(name, {}).get("score")
             score = 0.0 if item["status"] == NO_CLAIMS else score
             judged = None if score is None else math.ceil(score - 0.5)

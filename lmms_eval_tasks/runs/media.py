@@ -1,6 +1,6 @@
-"""Cuts of videos that are made before a model is loaded: only those that a run will hand over.
+"""Media that are cut before the model is loaded, limited to those that the run will show.
 
-The host cannot pass over an item, so a damaged place in a video would end a run in its middle.
+lmms-eval cannot skip an item, so a damaged place in a video would end the run in the middle.
 """
 
 from __future__ import annotations
@@ -15,23 +15,26 @@ from lmms_eval_tasks.benchmark import MediaJob
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils.released_files import listed
 
-PATIENCE = 10.0  # seconds of cutting after which a bar tells of it
+PATIENCE = 10.0  # seconds of cutting before a progress bar appears
 
 MediaKey = tuple[Any, ...]  # MediaJob.key
 
 
 class TaskMedia(NamedTuple):
-    """The cuts that one task needs."""
+    """The media jobs of one task."""
 
-    task: str  # its name
-    cuts: Sequence[MediaJob]  # of its docs, in their order
-    asked: int  # how many of these docs are asked
+    task: str  # the task's name
+    cuts: Sequence[MediaJob]  # jobs of the task's docs, in their order
+    n_docs: int  # number of these docs that the run asks
 
     def first(self, tried: Mapping[MediaKey, str]) -> Iterator[MediaJob]:
-        """The cuts of its first docs that were not tried so far; one that failed does not count."""
+        """Yield the jobs of the first docs that were not tried yet.
+
+        A failed job makes room for another.
+        """
         good = 0
         for cut in self.cuts:
-            if good >= self.asked:
+            if good >= self.n_docs:
                 return
             if cut.key not in tried:
                 yield cut
@@ -39,41 +42,46 @@ class TaskMedia(NamedTuple):
                 good += 1
 
 
-def asked(docs: Sequence[int], limit: float | None) -> list[int]:
-    """Return how many docs of each task the host asks.
+def docs_per_task(docs: Sequence[int], limit: float | None) -> list[int]:
+    """Return the number of docs of each task that lmms-eval asks.
 
     Args:
-        docs: how many each task of the run has, in its order.
-        limit: the host's `--limit`: a number, or a share of the first task's docs, which is then
-            the number for all tasks (host's evaluator); None, 0 and -1 are all of them.
+        docs: the number of docs of each task, in the run's order.
+        limit: lmms-eval's `--limit`: a number, or a share. lmms-eval computes the number from the
+            share of the first task's docs and uses it for all tasks. None, 0 and -1 mean all docs.
     """
     if limit is None or limit <= 0:
         return list(docs)
     if limit < 1:
         limit = math.ceil(docs[0] * limit) if docs else 0
-        # Of no docs at all the share is 0, which the host takes for all in the other tasks.
-        return asked(docs, limit)
+        # A share of no docs is 0, which lmms-eval takes for all docs of the other tasks.
+        return docs_per_task(docs, limit)
     return [int(limit)] * len(docs)
 
 
-def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[MediaKey, str]:
-    """Make the cuts of the parts, as many at once as there are processors.
+def make_jobs(parts: Sequence[TaskMedia], title: str, ending: str) -> dict[MediaKey, str]:
+    """Run the media jobs of tasks, as many at once as there are processors.
+
+    Args:
+        parts: the jobs of each task.
+        title: the benchmark's title, for the progress bar.
+        ending: the fragment about finished jobs, for the progress bar.
 
     Returns:
-        Those that cannot be made, with the reason.
+        The reason for each failed job, by its key.
     """
     from tqdm import tqdm
 
     tried: dict[MediaKey, str] = {}
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
     try:
-        # A cut that cannot be made makes way for the next one, which is then inside the limit.
+        # A failed job is replaced by the next doc's job, which then falls within the limit.
         while new := {cut.key: cut for part in parts for cut in part.first(tried)}:
             made = pool.map(_why_not, new.values())
-            bar = tqdm(made, f"{title}: {done}", len(new), delay=PATIENCE)
+            bar = tqdm(made, f"{title}: {ending}", len(new), delay=PATIENCE)
             tried |= dict(zip(new, bar, strict=True))
     finally:
-        pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all of them
+        pool.shutdown(cancel_futures=True)  # a user who stops the run need not wait for all jobs
     return {window: why for window, why in tried.items() if why}
 
 
@@ -88,15 +96,15 @@ def _why_not(cut: MediaJob) -> str:
 def lost(
     parts: Sequence[TaskMedia], uncut: Mapping[MediaKey, str], impossible: str
 ) -> dict[str, str]:
-    """Names of cuts that cannot be made, with the reason.
+    """Return the reason for each failed job, by its name.
 
     Args:
-        parts: what the tasks need.
-        uncut: what `make` returned.
-        impossible: what cannot be done with any cut of a task, for the message.
+        parts: the jobs of each task.
+        uncut: the failed jobs, as `make` returned them.
+        impossible: message fragment for a task whose jobs all failed.
 
     Raises:
-        DataError: a part has no other ones.
+        DataError: all jobs of a task failed.
     """
     found: dict[str, str] = {}
     for part in parts:

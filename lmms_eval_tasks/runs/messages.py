@@ -1,4 +1,4 @@
-"""Parts of a doc in the forms of the host: text and visuals, or messages."""
+"""The parts of a doc's prompt in lmms-eval's forms: text and visuals, or chat messages."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PLACEHOLDER = "<image>"  # of a picture between texts, for simple models
+PLACEHOLDER = "<image>"  # stands for a picture between texts, for simple models
 
 
 def text_of(parts: Sequence[Part], kwargs: Mapping[str, Json] | None = None) -> str:
-    """For simple models: the texts, with a placeholder where a picture stands between them.
+    """Return the text for simple models, with a placeholder for each picture between texts.
 
     Args:
-        parts: of a doc.
-        kwargs: the host's `lmms_eval_specific_kwargs`: `placeholder`, which may hold `{n}`, the
-            number of the picture, from 1.
+        parts: the parts of a doc's prompt.
+        kwargs: lmms-eval's `lmms_eval_specific_kwargs`. `placeholder` may contain `{n}`, the number
+            of the picture from 1.
     """
     number, several = itertools.count(1), sum(part.kind == "text" for part in parts) > 1
     mark = (kwargs or {}).get("placeholder", PLACEHOLDER) if several else ""
 
-    def told(part: Part) -> str:
+    def text(part: Part) -> str:
         if part.kind != "text":
             return str(mark.replace("{n}", str(next(number))))
         return str(part.content if part.simple_content is SAME else part.simple_content)
 
-    return "".join(map(told, parts))
+    return "".join(map(text, parts))
 
 
 def visuals_of(parts: Sequence[Part]) -> list[Any]:
-    """For simple models: pictures, files and sound, in order."""
+    """Return the pictures, files and sounds for simple models, in order."""
     found: list[Any] = []
     for part in _fitting(parts):
         if part.kind == "text":
@@ -51,7 +51,7 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
 
 
 def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
-    """For chat models: one user turn with the parts in order (docs/design.md)."""
+    """Return the messages for chat models: one user turn with all parts (docs/design.md)."""
     content = []
     for part in _fitting(parts):
         if part.kind == "text":
@@ -64,7 +64,7 @@ def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
 
 
 def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
-    """The parts in the form that the running model's class takes (models/plan.py)."""
+    """Return the parts in the form that the running model's class takes (models/plan.py)."""
     if not context.current().plan.videos_as_pictures:
         return parts
 
@@ -77,11 +77,13 @@ def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
     ]
 
 
-@functools.lru_cache(maxsize=2)  # a video's questions follow each other
+@functools.lru_cache(maxsize=2)  # the questions about a video come in a row
 def _frames_of(path: str) -> list[Image]:
     wanted = settings.frames_for("", plan.FRAMES)
-    return list(clips.images(clip_specs.make(path, clip_specs.MediaSpec("uniform", wanted))))
+    return list(
+        clips.images(clip_specs.make_clip_file(path, clip_specs.MediaSpec("uniform", wanted)))
+    )
 
 
-def _made(given: Any) -> Any:
-    return given() if callable(given) else given
+def _made(value: Any) -> Any:
+    return value() if callable(value) else value

@@ -1,4 +1,4 @@
-"""Before the model is built: are data, videos, prompts and judge there; and the media made."""
+"""Checks before the model is loaded: data, videos, prompts and judge; and preparation of media."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.media.sources import bad_items, missing_files, stop
 from lmms_eval_tasks.models import plan
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -18,42 +18,46 @@ from lmms_eval_tasks.utils.released_files import listed
 
 
 class CheckedData:
-    """The data of a benchmark as its last check in this process found them.
+    """A benchmark's data in the state of the last check in this process.
 
-    The host hands nothing from the check to docs and results, and files may change or go while a
-    model answers.
+    lmms-eval passes nothing from the check to docs and results, and files may change or disappear
+    while the model answers.
     """
 
     def __init__(self, loaded: LoadedData, names: Sequence[str]) -> None:
         self.loaded = loaded
         self.names = tuple(names)
-        self.lost: dict[media.MediaKey, str] = {}  # keys of what cannot be made, with the reason
+        self.lost: dict[media.MediaKey, str] = {}  # reason for each failed media job, by its key
 
 
 class _CheckedByName(dict[str, CheckedData]):
-    """The checked data of benchmarks in a run, by name."""
+    """The checked data of a run's benchmarks, by name."""
 
 
-def check(tasks: Sequence[str]) -> None:
-    """Can these tasks run: settings, data and videos, prompts, the judge, what a benchmark adds.
+def check_tasks(tasks: Sequence[str]) -> None:
+    """Check that these tasks can run: settings, data, videos, prompts, judge, and more.
 
     Raises:
-        TasksError: the first thing that is missing or wrong, with what to do.
+        TasksError: the first thing that is missing or wrong, and what to do.
     """
-    settings.check()
+    settings.check_settings()
     prompts.forget()
-    chosen, loaded, known = list(registry.chosen(tasks)), {}, context.current().own(_CheckedByName)
+    chosen, loaded, known = (
+        list(registry.benchmarks_of(tasks)),
+        {},
+        context.current().instance_of(_CheckedByName),
+    )
     check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
         known.pop(benchmark.name, None)
-        benchmark.board()  # a file that cannot be read must not cost a run's first screen
-        loaded[benchmark.name] = load(benchmark, names)
+        benchmark.board()  # an unreadable file must show now, not at the first screen
+        loaded[benchmark.name] = load_data(benchmark, names)
         benchmark.prompts(names)
     if (model := context.current().model) is not None:
         own = [(one, loaded[one.name], name) for one, names in chosen for name in names]
-        for line in go_by_plan(model, [needs_of(*one) for one in own]).told:
-            say(line)
+        for line in go_by_plan(model, [needs_of(*one) for one in own]).lines:
+            notify(line)
     for benchmark, names in chosen:
         benchmark.check(names, loaded[benchmark.name])
         if any(benchmark.tasks[name].judgements for name in names):
@@ -61,41 +65,55 @@ def check(tasks: Sequence[str]) -> None:
         known[benchmark.name] = CheckedData(loaded[benchmark.name], names)
 
 
-def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
-    """Stop before a run that lacks packages of its numbers, or of the page it is to write."""
+def check_extras(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+    """Stop if packages are missing that the run's metrics or its page need.
+
+    Raises:
+        TasksError: the message names the extra to install.
+    """
     if settings.value(settings.REPORT):
         extras.require("report", settings.REPORT.option)
-    for benchmark, names in chosen:
+    for benchmark, names in tasks_by_benchmark:
         for name in names:
             extras.require(benchmark.tasks[name].extra, name)
 
 
-def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
-    """Stop before a run whose `--frames` names a video that no task has."""
+def check_frames(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+    """Stop if `--frames` names a video that no task has.
+
+    Raises:
+        TasksError: the message names the unknown videos.
+    """
     framed = {name for name, _ in settings.value(settings.FRAMES) if name}
-    for benchmark, names in chosen if framed else ():
+    for benchmark, names in tasks_by_benchmark if framed else ():
         loaded = benchmark.load(names, videos=False)
         framed -= {str(one.get("video")) for name in names for one in benchmark.docs(loaded, name)}
     if framed:
         raise TasksError(
-            f"{settings.FRAMES}: no videos of these tasks: {', '.join(sorted(framed))}"
+            f"{settings.FRAMES.option}: these videos are in no task of the run: "
+            f"{', '.join(sorted(framed))}"
         )
 
 
 def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> context.ClassPlan:
-    """Decide what the running model's class needs for these tasks, if it can take them."""
+    """Set and return the plan for the running model's class and these tasks (models/plan.py).
+
+    Raises:
+        TasksError: the class takes videos alone, and a task has pictures.
+    """
     made = plan.of(model, needs)
     context.current().go_by(made)
     if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):
         raise TasksError(
-            f"{model.name} ({made.interface}) takes videos alone, and {', '.join(left)} hand over "
-            f"pictures: leave these tasks out, or take another model"
+            f"{model.name} ({made.interface}) takes only videos, and "
+            f"{', '.join(left)} pass pictures: leave these tasks out, or use "
+            "another model"
         )
     return made
 
 
 def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaNeeds:
-    """The kinds of media in a task's requests, by its first one."""
+    """Return the kinds of media in a task's prompts, taken from its first doc."""
     task, asked = benchmark.tasks[name], benchmark.docs(loaded, name)[context.current().docs]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
@@ -108,22 +126,22 @@ def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaN
     )
 
 
-def load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
-    """The user's data; of the videos those that this run shows (`--limit`, `--offset`).
+def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
+    """Load the user's data, checking only the videos that this run shows (`--limit`, `--offset`).
 
     Raises:
-        DataError: the data cannot be used (Benchmark.load), or nothing is left of a task.
+        DataError: the data cannot be used (Benchmark.load), or all records of a task are left out.
     """
     loaded = _load(benchmark, names)
     every = loaded.release.n_records + len(loaded.release.problems)
     empty = [name for name in names if not benchmark.docs(loaded, name)]
     told = [
-        f"{name}: not one of {every:,} {benchmark.title} {benchmark.records} can be asked about:\n"
-        f"{listed(loaded.left_out(name))}"
+        f"{name}: none of {every:,} {benchmark.title} {benchmark.records} can "
+        f"be run:\n{listed(loaded.left_out(name))}"
         for name in empty
     ]
     if empty and (rest := [name for name in names if name not in empty]):
-        told.append(f"Leave out what cannot be run: --tasks {','.join(rest)}")
+        told.append(f"Tasks that can be run: --tasks {','.join(rest)}")
     stop(loaded.release.place, told)
     return loaded
 
@@ -131,7 +149,7 @@ def load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     run = context.current().docs
     whole = run.stop is None and not run.start
-    # Docs that are left out make way for others, which have to be good then.
+    # If docs are left out, later docs move within the limit, so all videos need the check.
     if whole or settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
         return benchmark.load(names)
     loaded = benchmark.load(names, only=())
@@ -140,16 +158,16 @@ def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
-    """Return the checked data; they are checked now if they were not, or not for these tasks."""
-    all_known = context.current().own(_CheckedByName)
+    """Return a benchmark's checked data; check them now if these tasks were not checked yet."""
+    all_known = context.current().instance_of(_CheckedByName)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = all_known[benchmark.name] = CheckedData(load(benchmark, names), names)
+        known = all_known[benchmark.name] = CheckedData(load_data(benchmark, names), names)
     return known
 
 
-def docs(benchmark: Benchmark, name: str) -> list[Doc]:
-    """A task's docs without what cannot be shown; each says which task it is of."""
+def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
+    """Return a task's docs without those whose media failed; each doc names its task."""
     known = checked(benchmark, [name])
     return [
         {**doc, "task": name}
@@ -158,51 +176,50 @@ def docs(benchmark: Benchmark, name: str) -> list[Doc]:
     ]
 
 
-def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> MediaJob | None:
-    """The cut of a doc, if it cannot be made."""
-    cut = benchmark.media_job(doc) if known.lost else None
-    return cut if cut is not None and cut.key in known.lost else None
+def _uncut(benchmark: Benchmark, checked: CheckedData, doc: Doc) -> MediaJob | None:
+    """Return the failed media job of a doc; None if it has no job or the job succeeded."""
+    cut = benchmark.media_job(doc) if checked.lost else None
+    return cut if cut is not None and cut.key in checked.lost else None
 
 
-def left_out(benchmark: Benchmark, known: CheckedData, name: str) -> dict[str, str]:
-    """Return what a task leaves out, by name, with the reason."""
-    uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.loaded, name))
-    lost = {cut.name: known.lost[cut.key] for cut in uncut if cut is not None}
-    return {**known.loaded.left_out(name), **lost}
+def left_out(benchmark: Benchmark, checked: CheckedData, name: str) -> dict[str, str]:
+    """Return the reason for each record that a task leaves out, by the record's id."""
+    uncut = (_uncut(benchmark, checked, doc) for doc in benchmark.docs(checked.loaded, name))
+    lost = {cut.name: checked.lost[cut.key] for cut in uncut if cut is not None}
+    return {**checked.loaded.left_out(name), **lost}
 
 
 # --- media --------------------------------------------------------------------------------------
 
 
 def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
-    """Make what tasks hand over, after `check`; it is kept, so that the run finds it.
+    """Make the media of tasks, after `check`; the cache keeps them for the run.
 
-    It costs nothing that the run would not. But a file that is damaged in the middle shows only
-    here, and must not end a run whose model is loaded.
+    The run would need the same time for this. But damage in the middle of a file shows only now,
+    and must not end a run whose model is loaded.
 
     Args:
-        tasks: their names.
-        limit: as the host's `--limit`; only what the docs that it and the offset leave need is
-            made.
+        tasks: names of the tasks.
+        limit: lmms-eval's `--limit`; only the docs within limit and offset count.
 
     Raises:
-        DataError: something cannot be made and the user did not allow it (`--allow-bad-items`, or
-            `--allow-missing-videos` of whole videos), or nothing else is left of a task.
+        DataError: a job failed and the user did not allow it (`--allow-bad-items`, or
+            `--allow-missing-videos` for whole videos), or all jobs of a task failed.
     """
-    for benchmark, names in registry.chosen(tasks):
+    for benchmark, names in registry.benchmarks_of(tasks):
         known = checked(benchmark, names)
         docs_of = {name: benchmark.docs(known.loaded, name) for name in names}
-        counts = media.asked([len(own) for own in docs_of.values()], limit)
+        counts = media.docs_per_task([len(own) for own in docs_of.values()], limit)
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
             cuts = [benchmark.media_job(doc) for doc in own[first:]]
             parts.append(media.TaskMedia(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.media_messages
-        known.lost = media.make(parts, benchmark.title, done)
+        known.lost = media.make_jobs(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)
         total = len({cut.name for part in parts for cut in part.cuts})
         complain = missing_files if benchmark.whole_videos else bad_items
-        stop(benchmark.title, complain(lost, f"of {total} items cannot be shown"))
+        stop(benchmark.title, complain(lost, f"of {total} items cannot be run"))
 
 
 # --- the judge ----------------------------------------------------------------------------------
@@ -211,48 +228,51 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
 def judge_config(
     benchmark: Benchmark, spec: str | None = None, env: Mapping[str, str] | None = None
 ) -> JudgeConfig:
-    """The judge of `spec`, or of the user's setting, or the paper's (judges.configured).
+    """Return the judge of `spec`, else of the user's setting, else the paper's (judges.configured).
 
     Raises:
-        JudgeError: it cannot be used as configured, or not by this benchmark.
+        JudgeError: the judge cannot be used as configured, or not by this benchmark.
     """
     return benchmark.configure_judge(judges.configured(benchmark.paper_judge, spec, env))
 
 
 def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
-    """Stop before a run whose judge (`spec`, or the user's) or judge's prompts cannot be used.
+    """Check the judge (`spec`, or the user's) and its prompts before a run.
 
     Raises:
-        JudgeError, PromptError: what is wrong and the choices there are.
+        JudgeError: the judge cannot be used; the message lists the choices.
+        PromptError: a prompt file is wrong.
     """
     judges.preflight(judge_config(benchmark, spec), benchmark.criteria())
 
 
 def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
-    """Judge and prompts for a run's results, as plain types; no secrets."""
+    """Return judge and prompts for a run's results, as plain types without secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
-    told = {**judges.describe(config), **benchmark.describe_judge(config)}
+    told = {**judges.describe_judge(config), **benchmark.describe_judge(config)}
     if prompt is not None:
         told["prompt"] = prompt.note()
     shown = shown_judge(config, spec)
     return {
         **told,
-        "checked": checks.record(benchmark.name, config, setup(benchmark, config), shown),
+        "checked": checks.record(
+            benchmark.name, config, judge_fingerprint(benchmark, config), shown
+        ),
     }
 
 
 def shown_judge(config: JudgeConfig, spec: str | None = None) -> str:
-    """Return a judge as a user names it: its file, or its short form without a password."""
+    """Return the judge's name as a user types it: its file, or its form without a password."""
     named = spec or settings.text(settings.JUDGE)
     return named if named.endswith((".yml", ".yaml")) else config.label
 
 
-def setup(benchmark: Benchmark, config: JudgeConfig) -> str:
-    """Hash of a judge's settings and the prompt of a benchmark; "" where nothing is judged."""
-    return next((judges.setup(config, one) for one in benchmark.criteria()), "")
+def judge_fingerprint(benchmark: Benchmark, config: JudgeConfig) -> str:
+    """Return the hash of the judge's settings and of the benchmark's prompt; "" without a judge."""
+    return next((judges.judge_fingerprint(config, one) for one in benchmark.criteria()), "")
 
 
 def judge_prompt(benchmark: Benchmark) -> str:
-    """The judge's prompts in use, for people: their file and hash."""
+    """Return the judge's prompt file and its hash, for messages; "" without a judge."""
     prompt = benchmark.judge_prompt()
     return "" if prompt is None else prompt.name

@@ -1,13 +1,14 @@
-"""The commands that make a paper's rows again (its recipes), and what they would cost.
+"""The commands that reproduce a paper's rows (from recipes), and their estimated costs.
 
-Requests, texts, media and the judge's tokens are the published counts
-(leaderboards/recipes/data.yaml), whatever data are at hand. A GPU computes a prompt with 2
-operations for each parameter and token, and reads all weights for each token of a reply; both at a
-share of what an A100's data sheet says. Over vLLM (`tasks_vllm`) media that stand before several
-questions are computed once, a batch shares one reading of the weights, and all GPUs of a model work
-at once; with the other classes one request follows another, and GPUs take turns on a model's
-layers. Vision towers, loading, what an engine does for each request and waiting are left out. None
-of it was ever measured on a GPU.
+Numbers of requests, texts, media and the judge's tokens are the published ones
+(leaderboards/recipes/data.yaml), whatever data the user has. A GPU computes a prompt with 2
+operations for each parameter and token. It reads all weights for each token of a reply. Both run at
+a share of the figures on an A100's data sheet.
+
+With vLLM (`tasks_vllm`), media before several questions are computed once, a batch shares one
+reading of the weights, and all GPUs of a model work at the same time. With other classes, one
+request follows another, and GPUs take turns on a model's layers. Vision towers, loading, the
+engine's overhead and waiting are left out. None of these estimates was ever measured on a GPU.
 """
 
 from __future__ import annotations
@@ -31,32 +32,32 @@ from lmms_eval_tasks.models.plan import FRAMES
 from lmms_eval_tasks.models.recipes import ModelFacts, RowRecipe, TaskWorkload
 from lmms_eval_tasks.runs import prepare
 
-OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
-BANDWIDTH = 2.0e12  # bytes a second, of its 80 GB
-SHARE = 0.4  # of both that a run reaches: a guess
-BYTES = 2  # of a parameter
-ROOM = 2  # times the longest estimate is what a job is given
+OPERATIONS = 312e12  # operations a second of an A100, dense bfloat16
+BANDWIDTH = 2.0e12  # bytes a second of an A100's 80 GB memory
+SHARE = 0.4  # share of both that a run reaches, a guess
+BYTES = 2  # bytes of a parameter
+ROOM = 2  # a job's time limit, as a multiple of the longest estimate
 
 Engine = Literal["vllm"]
 
 
 class Cost(NamedTuple):
-    """The cost of a recipe; dollars are None where a price is not known."""
+    """The cost of a recipe; dollars are None if a price is unknown."""
 
     name: str
     requests: int
-    prompt: int  # tokens, media with them
-    cached: int  # of these tokens, which an engine has from an earlier question on the same media
-    reply: int  # tokens
-    hours: float  # of GPUs
-    gpus: int  # at a time; 0 where a server has the model
-    dollars: float | None  # of the model's server
-    calls: int  # of the judge
-    judge: float | None  # dollars
+    prompt: int  # tokens of the prompts, including media
+    cached: int  # prompt tokens that an engine has from an earlier question on the same media
+    reply: int  # tokens of the replies
+    hours: float  # GPU hours
+    gpus: int  # GPUs at a time; 0 if the model is on a server
+    dollars: float | None  # price of the model's server
+    calls: int  # requests to the judge
+    judge: float | None  # price of the judge in dollars
 
     @property
     def wall(self) -> float:
-        """Hours that it runs; servers at `estimate`'s rate."""
+        """The recipe's time in hours; requests to servers count with the rate of `estimate`."""
         asked = self.calls + (0 if self.gpus else self.requests)
         return self.hours / max(1, self.gpus) + asked / default_rate()[0] / 3600
 
@@ -70,13 +71,14 @@ class Cost(NamedTuple):
         return f"{self.name}: {self.requests:,} requests, {tokens}, {where}{judge}{took}"
 
 
-def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
-    """The commands of a benchmark's recipes with their estimates: a shell script, or a job array.
+def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
+    """Yield the commands of a benchmark's recipes with estimates: a shell script, or a job array.
 
     Args:
-        benchmark: its name.
-        slurm: a job array.
-        engine: only the recipes that it can run, by it; the others with the reason.
+        benchmark: the benchmark's name.
+        slurm: True for a job array.
+        engine: use only recipes that this engine can run, in the engine's form; comments give the
+            reason for the others.
 
     Raises:
         TasksError: there are no recipes, or the judge's settings are wrong.
@@ -87,10 +89,10 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
         forms = {one.path.stem: recipes.on_vllm(one) for one in found}
         refused = {name: one for name, one in forms.items() if isinstance(one, str)}
         found = [one for one in forms.values() if isinstance(one, RowRecipe)]
-    without = [f"# no form of {name} for {engine}: {why}" for name, why in refused.items()]
+    without = [f"# {name} cannot run with {engine}: {why}" for name, why in refused.items()]
     if not found:
-        of_engine = f" for {engine}" if engine else ""
-        where = f"there are no recipes of {benchmark}{of_engine} in leaderboards/recipes"
+        of_engine = f" with {engine}" if engine else ""
+        where = f"no recipes for {benchmark}{of_engine} in leaderboards/recipes"
         raise TasksError("\n".join([where, *(line.removeprefix("# ") for line in without)]))
     each = list(map(cost, found))
     if slurm:
@@ -100,18 +102,19 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
         hours = {one.name: one.hours for one in map(cost, own)}
         lost = sum(hours[name] for name in refused)
         yield (
-            f"# By the recipes' own classes these are about {sum(hours.values()) - lost:,.1f} "
-            f"hours, and those without a form {lost:,.1f}."
+            "# By the recipes' own classes these are about "
+            f"{sum(hours.values()) - lost:,.1f} hours, and those that cannot "
+            f"run with it {lost:,.1f}."
         )
     jobs = [(_told(*one), _command(one[0])) for one in zip(found, each, strict=True)]
     yield from _array(jobs) if slurm else _script(jobs)
     yield from without
     for name, why in recipes.missing(benchmark).items():
-        yield f"# no recipe of {name}: {why}"
+        yield f"# no recipe for {name}: {why}"
 
 
-def _told(recipe: RowRecipe, taken: Cost) -> list[str]:
-    return [str(taken), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
+def _told(recipe: RowRecipe, cost: Cost) -> list[str]:
+    return [str(cost), *([f"differs from the paper: {recipe.differs}"] if recipe.differs else [])]
 
 
 def _command(recipe: RowRecipe) -> str:
@@ -120,27 +123,31 @@ def _command(recipe: RowRecipe) -> str:
     return shlex.join(["lmms_eval", "--config", str(shown), *recipe.options])
 
 
-def _headed(benchmark: str, found: Sequence[RowRecipe], each: Sequence[Cost]) -> Iterator[str]:
+def _headed(
+    benchmark: str, row_recipes: Sequence[RowRecipe], each: Sequence[Cost]
+) -> Iterator[str]:
     hours = sum(one.hours for one in each)
     yield (
         f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
         f"{_summed([one.dollars for one in each])} for the models' servers and "
         f"{_summed([one.judge for one in each])} for the judge."
     )
-    yield "Counted by the published numbers (leaderboards/recipes/data.yaml)."
+    yield "Counts are the published ones (leaderboards/recipes/data.yaml)."
     yield (
-        f"GPU hours: 2 operations a parameter and prompt token at {SHARE:.0%} of "
-        f"{OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at {SHARE:.0%} of "
-        f"{BANDWIDTH / 1e12:g} TB/s. Never measured on a GPU."
+        f"GPU hours: 2 operations a parameter and prompt token at {SHARE:.0%} "
+        f"of {OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at "
+        f"{SHARE:.0%} of {BANDWIDTH / 1e12:g} TB/s. A formula, not measured on "
+        "a GPU."
     )
-    if any(one.model.name == recipes.VLLM for one in found):
+    if any(one.model.name == recipes.VLLM for one in row_recipes):
         yield (
-            f"With {recipes.VLLM}: media that stand before several questions are computed once "
-            "(MAIA: 192 pairs and 24 questions a video; of 192 prompts on one clip vLLM 0.32 for "
-            "CPUs cached 94.2%, and this formula says 94.2%), and a batch shares the weights: "
-            f"{', '.join(sorted({str(one.batch) for one in found}, key=int))} requests. Loading, "
-            "vision towers and the engine's own work for each request are left out, and may be "
-            "most of what it then takes."
+            f"With {recipes.VLLM}: media shared by several questions are "
+            "computed once (MAIA: 192 pairs and 24 questions a video; of 192 "
+            "prompts on one clip vLLM 0.32 for CPUs cached 94.2%, and this "
+            "formula says 94.2%), and a batch shares the weights: "
+            f"{', '.join(sorted({str(one.batch) for one in row_recipes}, key=int))} "
+            "requests. The estimate leaves out loading, vision encoders and "
+            "the engine's work per request, which may take most of the time."
         )
 
 
@@ -157,7 +164,7 @@ def _script(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
 
 
 def _directives(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
-    """The head of a job array: Slurm reads it up to the first command."""
+    """Yield the head of a job array, which Slurm reads up to the first command."""
     hours, most = math.ceil(ROOM * max(one.wall for one in each)), max(one.gpus for one in each)
     yield "#!/bin/bash"
     yield f"#SBATCH --job-name={benchmark}"
@@ -170,7 +177,7 @@ def _directives(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
     yield "# with its own number of them, in place of `sbatch FILE`:"
     for gpus in sorted({one.gpus for one in each}):
         own = ",".join(str(number) for number, one in enumerate(each) if one.gpus == gpus)
-        served = f"bash FILE N, for N in {own}: models that a server has; no GPU"
+        served = f"bash FILE N, for N in {own}: models on a server; no GPU"
         yield f"#   {f'sbatch --array={own} --gres=gpu:{gpus} FILE' if gpus else served}"
 
 
@@ -200,15 +207,16 @@ def cost(recipe: RowRecipe) -> Cost:
         prompt += round(work.docs * work.text) + media
         cached += media * (1 - work.clips / work.docs) if batched and work.clips else 0
         reply += work.docs * (work.reply + facts.thinks)
-        with settings.said(recipe.settings):
+        with settings.use_options(recipe.settings):
             judged.add(_judged(task, work))
     weights = facts.billions * 1e9
     reading = BYTES / BANDWIDTH / (recipe.batch if batched else 1)
-    # Where a batch is large, its operations take longer than the reading.
+    # For a large batch, the operations take longer than the reading of the weights.
     a_reply_token = max(reading, 2 / OPERATIONS)
     seconds = weights * (2 * (prompt - cached) / OPERATIONS + reply * a_reply_token)
     gpus = facts.gpus if weights else 0
-    idle = 1 if batched else gpus  # GPUs that take turns on the layers all count while one works
+    # If GPUs take turns on the layers, all are occupied while one works.
+    idle = 1 if batched else gpus
     return Cost(
         recipe.path.stem,
         requests,
@@ -224,7 +232,7 @@ def cost(recipe: RowRecipe) -> Cost:
 
 
 def _frames(recipe: RowRecipe) -> int:
-    """At most so many of a video reach the model."""
+    """Return the largest number of a video's frames that reach the model."""
     media = model_capabilities.media_of(recipe.model.name, recipe.model.interface)
     if media is None or media.frames_argument is None:
         return FRAMES
@@ -232,11 +240,11 @@ def _frames(recipe: RowRecipe) -> int:
     return int(given or media.frames_default or FRAMES)
 
 
-def _media(one: TaskWorkload, facts: ModelFacts, frames: int) -> float:
-    """Tokens of a doc's media."""
-    video = one.video * facts.second or (frames * facts.frame if one.video else 0)
+def _media(workload: TaskWorkload, facts: ModelFacts, frames: int) -> float:
+    """Return the tokens of a doc's media."""
+    video = workload.video * facts.second or (frames * facts.frame if workload.video else 0)
     picture = facts.frame if facts.picture is None else facts.picture
-    return video + one.pictures * picture + one.sound * facts.sound
+    return video + workload.pictures * picture + workload.sound * facts.sound
 
 
 def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | None:
@@ -247,10 +255,10 @@ def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | 
 
 
 def _judged(task: str, work: TaskWorkload) -> CostEstimate:
-    """The judge's part of a task."""
+    """Return the judge's part of a task's cost."""
     benchmark, found = registry.of(task), CostEstimate(task)
     if benchmark.tasks[task].judgements:
-        env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked
+        env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # no request is sent
         config = prepare.judge_config(benchmark, env=env)
         if config.endpoints:
             found.calls = round(work.docs * work.calls)

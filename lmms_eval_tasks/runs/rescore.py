@@ -1,4 +1,4 @@
-"""Every metric of saved runs again, with the saved verdicts or those that a judge gives now."""
+"""All metrics of saved runs, computed again with the saved verdicts or with new ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
-from lmms_eval_tasks.judges.asking import Asker, given_by
+from lmms_eval_tasks.judges.asking import VerdictSource, given_by
 from lmms_eval_tasks.judges.run import ordered_map
-from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
+from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, JudgeRequest
 from lmms_eval_tasks.report import aggregation, invalid
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import finish, prepare, scoring
@@ -23,7 +23,7 @@ from lmms_eval_tasks.utils.conditions import (
     Kind,
     Record,
     concerning,
-    lines,
+    condition_lines,
     merged,
     record,
 )
@@ -31,40 +31,41 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.saved_runs import MEND, SavedRun, refuse_twice, saved_items
 
 T = TypeVar("T")
-FEW = 3  # ids of items in a line; all of them stand in the file of --output
-# What joined runs have in common: the model, a hash of the data, what was shown of it.
+FEW = 3  # at most so many ids in a line; the file of --output has all
+# The facts that joined runs share: the model, the hash of the data, and the setting in which videos
+# were shown.
 Side = tuple[str | None, str, str]
 
 
-SHOWN = 4  # numbers that changed, in a line
+SHOWN = 4  # at most so many changed numbers in a line
 
 
 class Changes(NamedTuple):
-    """The numbers of a task or group beside the saved ones."""
+    """The comparison of a task's or group's numbers with the saved ones."""
 
     equal: int  # numbers that are the same to the last digit
-    changed: Mapping[str, tuple[Json, Json]]  # name -> saved and now; None saved of a new number
-    new: int = 0  # verdicts that were asked for
-    kept: int = 0  # verdicts that were saved
+    changed: Mapping[str, tuple[Json, Json]]  # name -> (saved, now); saved is None for a new number
+    new: int = 0  # new verdicts
+    n_kept: int = 0  # saved verdicts that are kept
 
     @classmethod
     def between(
-        cls, saved: Mapping[str, Json], now: Mapping[str, Json], new: int = 0, kept: int = 0
+        cls, saved: Mapping[str, Json], now: Mapping[str, Json], new: int = 0, n_kept: int = 0
     ) -> Changes | None:
-        """Compare the numbers of a results file with those of today; None if none is in both."""
+        """Return the comparison of saved numbers with today's; None if they share no number."""
         shared = [n for n in now if n in saved and (saved[n], now[n]) != (None, None)]
         changed = {n: (saved[n], now[n]) for n in shared if saved[n] != now[n]}
-        return cls(len(shared) - len(changed), changed, new, kept) if shared else None
+        return cls(len(shared) - len(changed), changed, new, n_kept) if shared else None
 
     def line(self, *, judged: bool) -> str:
-        """Return the line for a reader; `judged` if a judge was named."""
+        """Return the comparison as a line for the user; `judged` is True if a judge was named."""
         changed = {n: v for n, v in self.changed.items() if judged or v[0] is not None}
-        total, kept = self.equal + len(changed), self.new + self.kept
+        total, kept = self.equal + len(changed), self.new + self.n_kept
         listed = [f"{n} {_text(a)} to {_text(b)}" for n, (a, b) in [*changed.items()][:SHOWN]]
         more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
         what = f"{', '.join(listed)}{more}"
         if judged:
-            verdicts = f"{self.new:,} verdicts new, {self.kept:,} kept; " if kept else ""
+            verdicts = f"{self.new:,} verdicts new, {self.n_kept:,} kept; " if kept else ""
             told = f"{verdicts}{len(changed)} of {total} numbers changed"
             return f"{told}: {what}" if changed else told
         told = f"{self.equal} of {total} numbers equal the saved ones"
@@ -77,55 +78,62 @@ def _text(value: object) -> str:
 
 @dataclass
 class Numbers:
-    """The numbers of one task or group of one model, and what they rest on."""
+    """The numbers of one task or group of one model, with the conditions of these numbers."""
 
     name: str
     model: str | None
     values: JsonObject
     details: JsonObject
     changes: Changes | None
-    tasks: Sequence[str] = ()  # of a group: those that it joins
-    conditions: Record = ()  # of a task
-    invalid: str = ""  # why a task is
-    read_otherwise: Sequence[str] = ()  # ids of items of which something else is read than saved
+    tasks: Sequence[str] = ()  # for a group: the tasks that it joins
+    conditions: Record = ()  # for a task: its conditions
+    invalid: str = ""  # for a task: the reason why it is invalid; "" if it is valid
+    # Ids of items whose replies are read differently from the saved reading.
+    read_otherwise: Sequence[str] = ()
 
 
 @dataclass
 class Rescored:
-    """The numbers of a benchmark's saved runs, and what the user should know."""
+    """The numbers of a benchmark's saved runs, and notes for the user."""
 
-    several: bool = False  # whether a task is there of several models
-    found: list[Numbers] = field(default_factory=list)  # tasks, then groups
+    several: bool = False  # True if a task exists for several models
+    numbers: list[Numbers] = field(default_factory=list)  # tasks, then groups
     notes: list[str] = field(default_factory=list)
-    apart: dict[str, list[Side]] = field(default_factory=dict)  # group -> what could not be joined
-    judged: bool = False  # whether there are any verdicts
+    # Group -> the runs that could not be joined.
+    apart: dict[str, list[Side]] = field(default_factory=dict)
+    judged: bool = False  # True if there are any verdicts
 
     def label(self, name: str, model: str | None) -> str:
-        """Return a task's or group's name, with the model behind it where there are several."""
+        """Return the name of a task or group, followed by the model if there are several."""
         return f"{name} {model}" if self.several else name
 
     def by_label(self, get: Callable[[Numbers], T | None]) -> dict[str, T]:
-        """Return something of each task and group by label, without those where it is None."""
-        pairs = ((self.label(one.name, one.model), get(one)) for one in self.found)
+        """Return the values of `get` for each task and group, by label.
+
+        Values that are None are left out.
+        """
+        pairs = ((self.label(one.name, one.model), get(one)) for one in self.numbers)
         return {label: value for label, value in pairs if value is not None}
 
-    def is_invalid(self, one: Numbers) -> bool:
-        """Return True of a task that is invalid, and of a group of such tasks."""
-        parts = (other for other in self.found if other.model == one.model)
-        return bool(one.invalid) or any(p.invalid for p in parts if p.name in one.tasks)
+    def is_invalid(self, numbers: Numbers) -> bool:
+        """Return True for an invalid task, and for a group with an invalid task."""
+        parts = (other for other in self.numbers if other.model == numbers.model)
+        return bool(numbers.invalid) or any(p.invalid for p in parts if p.name in numbers.tasks)
 
     def add(self, conditions: Iterable[Condition]) -> None:
         """Add conditions to the records of the tasks that they concern."""
         given = list(conditions)
-        for one in (own for own in self.found if not own.tasks):
+        for one in (own for own in self.numbers if not own.tasks):
             one.conditions = record([*one.conditions, *concerning(given, [one.name])])
 
-    def told(self) -> list[str]:
-        """The conditions of all numbers and other notes, each line once; facts last."""
+    def lines(self) -> list[str]:
+        """Return the conditions of all numbers and other notes, each line once; facts come last."""
         told = list(self.notes)
-        for model in dict.fromkeys(one.model for one in self.found):
-            own = {n.name: n.conditions for n in self.found if n.model == model and not n.tasks}
-            told += [f"{model}: {one}" if self.several else one for one in lines(merged(own))]
+        for model in dict.fromkeys(one.model for one in self.numbers):
+            own = {n.name: n.conditions for n in self.numbers if n.model == model and not n.tasks}
+            told += [
+                f"{model}: {one}" if self.several else one for one in condition_lines(merged(own))
+            ]
         return list(dict.fromkeys(told))
 
 
@@ -136,43 +144,53 @@ def rescore_saved(
     *,
     take: Callable[[SavedRun, Items], object] | None = None,
 ) -> Rescored:
-    """Every metric again from saved samples; joined numbers of each model and data.
+    """Compute all metrics from saved samples, and the joint metrics for each model and data.
 
-    Whole items are held of one run at a time: those of all models would not fit.
+    Complete items are held of one run at a time, since those of all models would not fit into
+    memory.
 
     Args:
-        judge: gives the verdicts that are missing, and those that are not this very judge's; None
-            keeps what was saved.
-        take: gets the whole items of each run.
+        benchmark: the runs' benchmark.
+        runs: the saved runs.
+        judge: the judge for missing verdicts and for verdicts of other judges; None keeps the saved
+            verdicts.
+        take: function that gets the complete items of each run.
 
     Raises:
-        DataError: a sample lacks what these tasks write, two samples of a run share an id, or two
-            runs are of one task and model.
-        JudgeError, PromptError: the judge cannot be used.
+        DataError: a sample lacks a field, two samples of a run share an id, or two runs have one
+            task and model.
+        JudgeError: the judge cannot be used.
+        PromptError: a prompt file of the judge is wrong.
     """
     refuse_twice(runs)
     prepare.check_extras([(benchmark, [one.task for one in runs if one.task in benchmark.tasks])])
     if judge:
         prepare.check_judge(benchmark, judge)
-    # Without a judge the saved verdicts stand, and what has none stays unjudged.
-    asked = judges.make(prepare.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
+    # Without a judge, saved verdicts stay, and items without a verdict stay unjudged.
+    asked = judges.make_judge(
+        prepare.judge_config(benchmark, judge) if judge else JudgeConfig(NONE)
+    )
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: list[Numbers] = []
 
     def small(run: SavedRun) -> tuple[Side, Items]:
-        """Keep of a run what is needed later, to save memory: for joins all but verdicts."""
+        """Return the run's side, and the fields of its items that are needed later, to save memory.
+
+        For the tasks of a joint metric, these are all fields but the verdicts; for others id and
+        status.
+        """
         items, read_otherwise, counts = _scored(benchmark, run, asked)
         if not items:
             return (run.model, "", ""), ()
         made = _numbers(benchmark, run, items, done, counts, judged_anew=bool(judge))
-        if read_otherwise and not judge:  # a judge changes what items hold, too
+        if read_otherwise and not judge:  # a judge also changes the fields of items
             made.read_otherwise = read_otherwise
             few, total = ", ".join(read_otherwise[:FEW]), f"{len(read_otherwise)} of {len(items)}"
             done.notes.append(
-                f"{done.label(run.task, run.model)}: {total} items are read otherwise than when "
-                f"saved (the first: {few})"
+                f"{done.label(run.task, run.model)}: {total} items are read "
+                f"differently than when they were saved (the first: {few})"
             )
-        done.found.append(made)
+        done.numbers.append(made)
         if take is not None:
             take(run, items)
         first, joins = items[0], any(run.task in join.tasks for join in benchmark.joint_metrics)
@@ -194,7 +212,7 @@ def rescore_saved(
         return [f"{model}: {line}" if done.several else line for line in told]
 
     last = [line for model in dict.fromkeys(run.model for run in runs) for line in of_model(model)]
-    done.found += joined
+    done.numbers += joined
     for group, found in done.apart.items():
         if len(found) > 1 and not any(one.name == group for one in joined):
             sides = "; ".join(", ".join(map(str, side)) for side in found)
@@ -206,12 +224,15 @@ def rescore_saved(
 def _scored(
     benchmark: Benchmark, run: SavedRun, judge: Judge
 ) -> tuple[Items, list[str], tuple[int, int]]:
-    """A run's items again, in the order of their ids; the ids of those read otherwise; and how many
-    verdicts are new and how many were kept.
+    """Score a run's items again.
+
+    Returns:
+        The items in the order of their ids, the ids of items that are read differently, and the
+        numbers of new and of kept verdicts.
     """
     task = benchmark.tasks.get(run.task)
     if task is None:
-        raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
+        raise DataError(f"{run.file}: {run.task} is not a task of {benchmark.title}")
     try:
         if not (stored := saved_items(run)):
             return (), [], (0, 0)
@@ -223,22 +244,23 @@ def _scored(
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    keeps, made = given_by(judge), list[Asker]()
+    keeps, made = given_by(judge), list[VerdictSource]()
 
-    def asker(item: Item) -> Asker:
+    def asker(item: Item) -> VerdictSource:
         found, judged_text = given[item["id"]]
 
-        def is_kept(ask: Ask, verdict: Verdict) -> bool:
-            """A judge is asked anew about a text that is read otherwise today."""
-            text = ask.fields.get("candidate", judged_text)
+        def is_kept(request: JudgeRequest, verdict: Verdict) -> bool:
+            """Return True if a saved verdict is kept: its text is still read as the same text."""
+            text = request.fields.get("candidate", judged_text)
             same = judge.config.provider == NONE or not judged_text or text == judged_text
-            return same and keeps(ask, verdict)
+            return same and keeps(request, verdict)
 
-        made.append(Asker(judge, found, is_kept))
+        made.append(VerdictSource(judge, found, is_kept))
         return made[-1]
 
     def score(item: Item) -> Item:
-        read = {name: value for name, value in item.items() if name != "refused"}  # read anew
+        # Determined again.
+        read = {name: value for name, value in item.items() if name != "refused"}
         return scoring.scored(task, read, item["reply"], asker(item))
 
     if not task.judgements:
@@ -253,14 +275,15 @@ def _scored(
 
 
 def _judged_text(task: Task, item: Item) -> str:
-    """The text that a saved item's verdicts are on; "" if it was put to no judge."""
-    # Of the two names that tasks give it; a field that is not in `failed_item` is the doc's.
+    """Return the text that a saved item's verdicts concern; "" if it was not judged."""
+    # Tasks call the text `candidate` or `answer`; a field that `failed_item` lacks belongs to the
+    # doc.
     names = (name for name in ("candidate", "answer") if name in task.failed_item)
     return str(item.get(next(names, "")) or "")
 
 
 def _is_read_otherwise(saved: Item, now: Item) -> bool:
-    """Return True if another text, letter, list or status was read, by whichever rule."""
+    """Return True if another text, letter, list or status is read, by whichever rule."""
     return any(
         saved[name] != now[name]
         for name in (saved.keys() & now.keys()) - {"read_by"}
@@ -272,23 +295,23 @@ def _numbers(
     benchmark: Benchmark,
     run: SavedRun,
     items: Items,
-    done: Rescored,
+    rescored: Rescored,
     counts: tuple[int, int],
     *,
     judged_anew: bool,
 ) -> Numbers:
-    """The numbers of one run, and all that the user should know of them."""
-    task, label = benchmark.tasks[run.task], done.label(run.task, run.model)
+    """Return the numbers of one run, and add the user's notes to `done`."""
+    task, label = benchmark.tasks[run.task], rescored.label(run.task, run.model)
     values, details = aggregation.numbers(task, items), aggregation.details(task, items)
     changes = Changes.between(run.saved or {}, values, *counts)
     given, may_fail = statuses(label, items), settings.may_fail()
-    done.judged = done.judged or bool(given)
+    rescored.judged = rescored.judged or bool(given)
     failed = invalid.of_judge(given, {row["judge"] for row in given})
     broken = {label: lost} if (lost := run.broken(may_fail)) else {}
     why = invalid.together(failed, invalid.of_items(label, items), broken).get(label, "")
     conditions = run.conditions(benchmark.name, may_fail)
     if not why and not judged_anew and changes is not None and not changes.changed:
-        # Numbers that come out as they were are as INVALID as they were.
+        # Unchanged numbers keep the saved INVALID.
         why = "; ".join(one.text for one in conditions if one.kind == Kind.INVALID)
     lengths = (run.section(benchmark.name).get("details") or {}).get(run.task, {})
     anew = {*finish.OF_ITEMS, Kind.INVALID, *(OF_JUDGE if judged_anew else ())}
@@ -305,30 +328,35 @@ def _numbers(
 
 
 def _joined(
-    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[SavedRun, Items]], done: Rescored
+    benchmark: Benchmark,
+    side: Side,
+    side_runs: Mapping[str, tuple[SavedRun, Items]],
+    rescored: Rescored,
 ) -> Iterator[Numbers]:
-    """The joined numbers of runs of one side."""
+    """Yield the joint numbers of runs with the same model, data and setting."""
     for join in benchmark.joint_metrics:
-        runs = [own[name][0] for name in join.tasks if name in own]
-        sides = {run.task: own[run.task][1] for run in runs}
+        runs = [side_runs[name][0] for name in join.tasks if name in side_runs]
+        sides = {run.task: side_runs[run.task][1] for run in runs}
         if not (values := aggregation.joined(join, sides)):
             if sides and join.host_fields:
-                done.apart.setdefault(join.group, []).append(side)
+                rescored.apart.setdefault(join.group, []).append(side)
             continue
-        model, label = runs[0].model, done.label(join.group, runs[0].model)
-        done.notes += [f"{label}: {note}" for note in join.notes(sides)]
+        model, label = runs[0].model, rescored.label(join.group, runs[0].model)
+        rescored.notes += [f"{label}: {note}" for note in join.notes(sides)]
         if join.count_name:
             names = " and ".join(run.file.name for run in runs)
-            done.notes.append(f"{label}: {values[join.count_name]} questions joined from {names}")
+            rescored.notes.append(
+                f"{label}: {values[join.count_name]} questions joined from {names}"
+            )
             if model is None:
-                done.notes.append("no results files, so the models could not be compared")
+                rescored.notes.append("no results files, so the models could not be compared")
         details = aggregation.joined_details(join, benchmark.tasks, sides)
         changes = Changes.between(runs[0].saved_groups.get(join.group) or {}, values)
         yield Numbers(join.group, model, values, details, changes, [run.task for run in runs])
 
 
 def statuses(label: str, items: Items) -> list[JsonObject]:
-    """Count the verdicts of each status, kept ones included: a row for each judge."""
+    """Return the number of verdicts by status, including kept ones: a row for each judge."""
     found: dict[str, Counter[str]] = {}
     for item in items:
         for one in (item.get("verdicts") or {}).values():
@@ -340,10 +368,10 @@ def statuses(label: str, items: Items) -> list[JsonObject]:
 
 
 def verdicts(item: Item) -> dict[str, Verdict]:
-    """The verdicts in a saved item, by the name of their ask.
+    """Return the verdicts in a saved item, by the name of the request.
 
     Raises:
-        DataError: one of them is none.
+        DataError: a saved verdict is malformed.
     """
     found = {}
     for name, saved in (item.get("verdicts") or {}).items():
@@ -351,6 +379,6 @@ def verdicts(item: Item) -> dict[str, Verdict]:
             found[name] = Verdict.from_dict(saved)
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
-                f"{item['id']}/{name}: the saved verdict is none ({error}); {MEND}"
+                f"{item['id']}/{name}: the saved verdict is invalid ({error}); {MEND}"
             ) from None
     return found

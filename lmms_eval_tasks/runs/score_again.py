@@ -1,6 +1,6 @@
-"""Saved runs scored again: computed, printed, written, saved as the host saves a run.
+"""Saved runs, scored again: computed, printed, written, and saved in lmms-eval's form.
 
-With a judge a run is written whole, so that all that reads runs reads it with its verdicts.
+With a judge, each run is written completely, so that every reader of runs reads the new verdicts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import judges, registry
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.runs import finish, prepare, scoring, screen
 from lmms_eval_tasks.runs.rescore import Numbers, Rescored, rescore_saved
@@ -45,23 +45,25 @@ def score_again(
     """Compute, print and write the numbers of saved runs.
 
     Args:
-        judge: gives the verdicts that are missing; None keeps those that are there.
+        saved: the saved runs by benchmark.
+        judge: the judge for missing verdicts; None keeps the saved verdicts.
         output: a JSON file for the numbers.
+        run: the session of the judge.
         save: a folder for the runs with their verdicts.
 
     Raises:
-        TasksError: a judge that cannot be used, or no folder to write to.
+        TasksError: the judge cannot be used, or the folder cannot be written to.
         SystemExit: code 3 if more verdicts failed than the user allows.
     """
-    from lmms_eval_tasks.judges.report import departures, lines
+    from lmms_eval_tasks.judges.report import departures, usage_lines
     from lmms_eval_tasks.judges.verdict import NONE
 
     if output is not None:
         check_output(output)
-    if judge == NONE:  # what was paid for stands
+    if judge == NONE:  # verdicts that are paid for stay
         judge = None
-    for name, own in saved if judge else ():  # all of them before one of them is asked
-        benchmark = registry.load(name)
+    for name, own in saved if judge else ():  # check all judges before the first request
+        benchmark = registry.load_benchmark(name)
         if any(benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks):
             prepare.check_judge(benchmark, judge)
     if save is not None:
@@ -70,10 +72,10 @@ def score_again(
     written: JsonObject = {}
     problems: dict[str, str] = {}
     for name, own in saved:
-        benchmark = registry.load(name)
+        benchmark = registry.load_benchmark(name)
         if judge:
             config = prepare.judge_config(benchmark, judge)
-            say(judges.announcement(config, prepare.judge_prompt(benchmark)))
+            notify(judges.announcement(config, prepare.judge_prompt(benchmark)))
         take = functools.partial(folder.add, benchmark) if folder else None
         done = rescore_saved(benchmark, own, judge, take=take)
         run.progress.close()
@@ -86,41 +88,41 @@ def score_again(
         broken = by_label(lambda one: one.invalid or None)
         problems |= broken
         values, details = by_label(lambda one: one.values), by_label(lambda one: one.details)
-        bad = {done.label(one.name, one.model) for one in done.found if done.is_invalid(one)}
-        rows = screen.rows(values, bad, details)
-        show(table_console(), screen.chosen(benchmark, rows))
+        bad = {done.label(one.name, one.model) for one in done.numbers if done.is_invalid(one)}
+        rows = screen.table_rows(values, bad, details)
+        show(table_console(), screen.chosen_tables(benchmark, rows))
         changes = by_label(lambda one: one.changes and one.changes.line(judged=judge is not None))
-        print("\n".join([*done.told(), *(f"{label}: {line}" for label, line in changes.items())]))
+        print("\n".join([*done.lines(), *(f"{label}: {line}" for label, line in changes.items())]))
         if folder is not None:
             folder.finish(benchmark, own, done, described)
         written[name] = {
             "numbers": values,
             "details": details,
-            "notes": done.told(),
+            "notes": done.lines(),
             "conditions": by_label(lambda one: None if one.tasks else as_dicts(one.conditions)),
             "read_otherwise": by_label(lambda one: one.read_otherwise or None),
             "invalid": broken,
-            "judge": judges.describe(config) if judge else None,
+            "judge": judges.describe_judge(config) if judge else None,
         }
     usage = [row for row in run.ledger.rows() if row.judge != NONE]
     if output is not None:
         write_json(output, {**written, "usage": [asdict(row) for row in usage]})
     if save is not None:
-        print(f"{save}: the run with its verdicts, to be read like any other")
-    for line in [*lines(usage, run.prices.origin), *run.stopped()]:
+        print(f"{save}: the run with its verdicts, for report, leaderboard and rescore")
+    for line in [*usage_lines(usage, run.prices.origin), *run.stopped()]:
         print(line)
     invalid.stop(problems)
 
 
 def _judged(benchmark: Benchmark, runs: Sequence[saved_files.SavedRun]) -> list[str]:
-    """The tasks of these runs that a judge judges."""
+    """Return the tasks of these runs that need a judge."""
     return [run.task for run in runs if benchmark.tasks[run.task].judgements]
 
 
 class _Folder:
-    """The folder for samples and results, one below it for each of several runs.
+    """The folder for samples and results; several runs have a subfolder each.
 
-    Files that are there are replaced.
+    Existing files are replaced.
     """
 
     def __init__(self, folder: Path, runs: Sequence[saved_files.SavedRun]) -> None:
@@ -136,7 +138,10 @@ class _Folder:
         place.mkdir(parents=True, exist_ok=True)
         own = {item["id"]: item for item in items}
         lines = (
-            {**sample, **scoring.spread(task, benchmark.joint_metrics, own[sample[CARRIER]["id"]])}
+            {
+                **sample,
+                **scoring.to_host_rows(task, benchmark.joint_metrics, own[sample[CARRIER]["id"]]),
+            }
             for sample in run.samples
         )
         write_lines(place / run.file.name, lines)
@@ -145,43 +150,45 @@ class _Folder:
         self,
         benchmark: Benchmark,
         runs: Sequence[saved_files.SavedRun],
-        done: Rescored,
+        rescored: Rescored,
         judge: Mapping[str, Json],
     ) -> None:
-        """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
+        """Write the results files of a benchmark's runs; `judge` is empty if nothing was judged."""
         records: dict[Path, dict[str, Record]] = {}
         for run in (one for one in runs if one.results):
             file = self._places[run.file] / run.results_file.name
             results = self._results.setdefault(file, copy.deepcopy(run.results))
-            _renew(results, benchmark, run, done, judge)
+            _renew(results, benchmark, run, rescored, judge)
             own = records.setdefault(file, {})
-            own[run.task] = next((one.conditions for one in done.found if _is_of(one, run)), ())
+            own[run.task] = next(
+                (one.conditions for one in rescored.numbers if _is_of(one, run)), ()
+            )
             stored = results["lmms_eval_tasks"][benchmark.name]
-            stored.pop("warnings", None)  # of an earlier version
+            stored.pop("warnings", None)  # a field of an earlier version
             stored["conditions"] = as_dicts(merged(own))
         for file, results in self._results.items():
             write_json(file, results)
 
 
-def _is_of(one: Numbers, run: saved_files.SavedRun) -> bool:
-    """Return True for a run's own numbers, and those of the groups that its task is joined in."""
-    return one.model == run.model and run.task in (one.name, *one.tasks)
+def _is_of(numbers: Numbers, run: saved_files.SavedRun) -> bool:
+    """Return True for a run's own numbers, and for those of groups that join its task."""
+    return numbers.model == run.model and run.task in (numbers.name, *numbers.tasks)
 
 
 def _renew(
     results: JsonObject,
     benchmark: Benchmark,
     run: saved_files.SavedRun,
-    done: Rescored,
+    rescored: Rescored,
     judge: Mapping[str, Json],
 ) -> None:
-    """One task in a results file: its numbers, those of its groups, and what they rest on."""
-    own = [one for one in done.found if _is_of(one, run)]
+    """Replace one task in a results file: its numbers, its groups' numbers, and their facts."""
+    own = [one for one in rescored.numbers if _is_of(one, run)]
     ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(benchmark.name, {})
     if judge:
         section["judge"] = judge
-        ours.pop("judges", None)  # what the judge before did
+        ours.pop("judges", None)  # the work of the previous judge
     ours.setdefault("invalid", {}).pop(run.task, None)
     for one in own:
         name = one.name
@@ -191,7 +198,7 @@ def _renew(
         section.setdefault("details", {})[name] = one.details
         for rows in (results.get("results", {}), results.get("groups", {})):
             row = rows.get(name, {})
-            for key in list(row):  # of the host's table; an error of another number goes
+            for key in list(row):  # rows of lmms-eval's table; the error belongs to the old number
                 metric, comma, _ = key.partition(",")
                 if comma and row[key] != one.values.get(metric, row[key]):
                     row[key] = one.values[metric]
@@ -201,28 +208,31 @@ def _renew(
 
 # --- as an OpenAI batch, at half the price --------------------------------------------------------
 
-# A batch pays for nothing while it is written or read, and asks no endpoint.
+# Writing or reading a batch costs nothing and sends no request.
 _NO_LIMITS: JsonObject = {
     "requests_per_minute": None,
     "max_calls": None,
     "max_cost": None,
-    "stop_after": 0,  # its failed requests say nothing about an endpoint
+    "stop_after": 0,  # a batch's failed requests say nothing about an endpoint
 }
 
 
 def _shown_judge(saved: Saved, spec: str) -> str:
-    """The name of the OpenAI-compatible judge that a batch is for, without a password."""
+    """Return the name of the OpenAI-compatible judge for a batch, without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
-    config = prepare.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet
+    # No judge session yet.
+    config = prepare.judge_config(registry.load_benchmark(saved[0][0]), spec, os.environ)
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
-        raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
+        raise TasksError(
+            f"the judge {spec} cannot be asked in batches: name a model at an endpoint with --judge"
+        )
     return prepare.shown_judge(config, spec)
 
 
 def write_batch(saved: Saved, spec: str, path: Path) -> None:
-    """Write the requests of all missing verdicts; asks nobody.
+    """Write the requests of all missing verdicts to a file; no request is sent.
 
     Raises:
         TasksError: the judge has no batches, or the file cannot be written.
@@ -242,9 +252,9 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
             )
             with run.use(made):
                 for name, own in saved:
-                    rescore_saved(registry.load(name), own, spec)
+                    rescore_saved(registry.load_benchmark(name), own, spec)
         if not writer.count:
-            print("every verdict is there already: nothing to put into a batch")
+            print("every answer has a verdict already: no batch to write")
             return
         partial.replace(path)
     except OSError as error:
@@ -257,15 +267,15 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         f"--judge {shown} --batch-results RESULTS.jsonl"
     )
     if len(writer.models) > 1:
-        say("OpenAI takes one model in a batch: split the file by `body.model`")
+        notify("OpenAI takes only one model in a batch: split the file by `body.model`")
 
 
 def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:
-    """Give the verdicts that a batch's results hold, and compute all numbers.
+    """Read the verdicts in a batch's results, and compute all numbers.
 
     Raises:
         TasksError: the judge has no batches, or the results cannot be read.
-        SystemExit: as `score_again`.
+        SystemExit: code 3, as in `score_again`.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.providers.batch import ReadingProvider, Results
@@ -278,6 +288,7 @@ def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: P
             score_again(saved, spec, output, made, save=save)
         finally:
             print(
-                f"{path}: {len(results.used):,} of {len(results):,} results used; what still has "
-                "no verdict goes into the next batch (--batch)"
+                f"{path}: {len(results.used):,} of {len(results):,} results "
+                "used; for answers still without a verdict write the next "
+                "batch with --batch"
             )

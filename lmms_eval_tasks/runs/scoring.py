@@ -1,4 +1,4 @@
-"""Scoring: a reply becomes an item, for a run and `rescore`, and goes through the host."""
+"""Scoring: a reply becomes an item, in a run and in `rescore`, and passes through lmms-eval."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, JointMetric, Metric, Task
-from lmms_eval_tasks.judges.asking import Answer, settle
+from lmms_eval_tasks.judges.asking import GetVerdicts, run_scoring
 from lmms_eval_tasks.judges.run import ordered_map
-from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.judges.verdict import ScoringSteps
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
@@ -19,36 +19,36 @@ from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
-def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
-    """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
+def scored(task: Task, log_item: Item, reply: str, answer: GetVerdicts) -> JsonObject:
+    """Return the item of one reply; an exception becomes the status `error` to save the run."""
     try:
-        made = settle(task.score(kept, reply), answer)
+        made = run_scoring(task.score(log_item, reply), answer)
     except Exception:
-        say(f"scoring {kept['id']} failed; kept as status error")
+        notify(f"scoring {log_item['id']} failed; saved with status error")
         traceback.print_exc()
         made = {**task.failed_item, "status": "error"}
     if task.judgements and reply_text.reply_status(reply) == "refused":
-        made["refused"] = True  # judged like any answer; the numbers are given without it too
-    return {**kept, **made, "reply": reply}
+        made["refused"] = True  # such an answer is judged, too; further metrics count it as wrong
+    return {**log_item, **made, "reply": reply}
 
 
-def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
-    """Items with what is scored of several at once (`Task.score_jointly`), in their order."""
+def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdicts]) -> Items:
+    """Return the items with the fields of joint scoring (`Task.score_jointly`), in their order."""
     if task.score_jointly is None:
         return items
-    wanted: list[tuple[str, Scoring[Mapping[str, object]]]] = []
+    wanted: list[tuple[str, ScoringSteps[Mapping[str, object]]]] = []
     with aggregate.never_raises(task.name):
         wanted = list(task.score_jointly(items))
     if not wanted:
         return items
     found = {item["id"]: item for item in items}
 
-    def scored_one(one: tuple[str, Scoring[Mapping[str, object]]]) -> Item:
-        name, scoring = one
+    def scored_one(named_scoring: tuple[str, ScoringSteps[Mapping[str, object]]]) -> Item:
+        name, scoring = named_scoring
         item = found[name]
         made: JsonObject = {"status": "error"}
         with aggregate.never_raises(name):
-            made = settle(scoring, asker(item))
+            made = run_scoring(scoring, asker(item))
             made = {**made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
         return {**item, **made}
 
@@ -56,43 +56,43 @@ def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -
     return list(found.values())
 
 
-# --- through the host ---------------------------------------------------------------------------
+# --- through lmms-eval ----------------------------------------------------------------------------
 
 
 def errors_of(key: str) -> list[str]:
-    """Names of the host's standard errors of a metric in its table, `metric,filter`."""
+    """Return the names of lmms-eval's standard errors of a metric, whose key is `metric,filter`."""
     metric, _, of = key.partition(",")
     return [f"{metric}_stderr{kind},{of}" for kind in ("", "_clt", "_clustered")]
 
 
-class Carried(float):
-    """A number on its way through the host that carries a task's items.
+class ItemsCarrier(float):
+    """A number that carries a task's items through lmms-eval's aggregation.
 
-    The host aggregates each metric alone and in no fixed order (docs/design.md). What is computed
-    of whole items is computed once, after it is done (finish.py).
+    lmms-eval aggregates each metric alone and in no fixed order (docs/design.md). Numbers of
+    complete items are computed once, afterwards (finish.py).
     """
 
-    items: Items  # of the task
-    task: str  # whose side of a joined number it is, which is nan in the task's own row; "" else
+    items: Items  # all items of the task
+    task: str  # for a joint number, which is nan in the task's row: the task's name; else ""
 
-    def __new__(cls, value: float, items: Items, task: str = "") -> Carried:
-        """Make one."""
+    def __new__(cls, value: float, items: Items, task: str = "") -> ItemsCarrier:
+        """Return the number `value` with its items."""
         self = super().__new__(cls, value)
         self.items, self.task = items, task
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Carried, (float(self), self.items, self.task))
+        return (ItemsCarrier, (float(self), self.items, self.task))
 
-    def __deepcopy__(self, _memo: object) -> Carried:
+    def __deepcopy__(self, _memo: object) -> ItemsCarrier:
         return self
 
 
-def spread(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
-    """The item under the metrics of the host's table: whole under `failed`, short under the others.
+def to_host_rows(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
+    """Return the item by the metrics of lmms-eval's table: complete for `failed`, else short.
 
-    The key `score` brings the host's standard errors: only under plain means, and absent, not None,
-    where there is no number (docs/design.md).
+    The key `score` makes lmms-eval compute standard errors. Only plain means have it, and it is
+    absent, not None, if there is no number (docs/design.md).
     """
     made: dict[str, JsonObject] = {CARRIER: dict(item)}
     for metric in task.metrics:
@@ -109,7 +109,7 @@ def spread(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, Js
 
 
 def _short(item: Item, needs: Sequence[str]) -> JsonObject:
-    """The fields that a metric needs (`Metric.host_fields`)."""
+    """Return the item's fields that a metric needs (`Metric.host_fields`)."""
     short: JsonObject = {}
     for need in needs:
         *path, last = need.split(".")
@@ -124,16 +124,16 @@ def _short(item: Item, needs: Sequence[str]) -> JsonObject:
 
 
 def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
-    """The host's `metric_list` of a task."""
+    """Return lmms-eval's `metric_list` of a task."""
 
     def whole(metric: Metric) -> Callable[[Items], Json]:
         return lambda items: metric.compute(aggregate.as_counted(items))
 
-    def failed(items: Items) -> Carried:
-        return Carried(aggregation.count_failed(items), items)
+    def failed(items: Items) -> ItemsCarrier:
+        return ItemsCarrier(aggregation.count_failed(items), items)
 
-    def side(items: Items) -> Carried:
-        return Carried(math.nan, items, task.name)
+    def side(items: Items) -> ItemsCarrier:
+        return ItemsCarrier(math.nan, items, task.name)
 
     shown = [one for one in task.metrics if one.host_fields is not None]
     rows = [
@@ -153,12 +153,12 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
 
 
 def group_number(join: JointMetric, name: str) -> Callable[..., Json]:
-    """The aggregation of one joined number for the host's group."""
+    """Return the aggregation of one joint number for lmms-eval's group."""
 
     def of_group(
         values: Sequence[object], _sizes: object = None, _weight_by_size: object = None
     ) -> Json:
-        sides = {value.task: value.items for value in values if isinstance(value, Carried)}
+        sides = {value.task: value.items for value in values if isinstance(value, ItemsCarrier)}
         return aggregation.joined(join, sides).get(name)
 
     return aggregate.never_raises(f"{join.group} {name}")(of_group)

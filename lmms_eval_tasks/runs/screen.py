@@ -1,9 +1,8 @@
-"""The end of a run: its first screen, and the tables in full, which also stand in a file.
+"""The end of a run: its first screen, and all tables, which are also written to a file.
 
-The first screen has ten lines or so for each benchmark: what was run and whether its numbers are
-valid; each task's main number with its interval, chance, the count, and the paper's row of the same
-setting;
-judge, frames, doubts; and where the rest is.
+The first screen has about ten lines for each benchmark: the model and the run's validity; each
+task's main number with its interval, chance, the count and the paper's row of the same setting; the
+judge, frames and doubts; and where to find more.
 """
 
 from __future__ import annotations
@@ -34,31 +33,31 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-ROWS = 8  # of main numbers; a benchmark's other tasks stand in its tables
-NOTES = 3  # of one kind of condition; others: likewise
+ROWS = 8  # most rows of main numbers; the tables have all tasks
+NOTES = 3  # most conditions of one kind; other kinds have as many
 
 
 def first(results: Mapping[str, Json], console: Console, files: Sequence[Path] = ()) -> None:
-    """Print the first screen of the host's results."""
+    """Print the first screen for lmms-eval's results."""
     section = results["lmms_eval_tasks"]
     for name in (one for one in registry.NAMES if one in section):
-        show(console, [*_of_benchmark(registry.load(name), results), ""])
+        show(console, [*_of_benchmark(registry.load_benchmark(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
     shown = [] if with_tables else report.of_results(results, by_task=False)
     shown += filter(None, [str(Throughput(**section.get("answered", {})))])
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
     if not with_tables:
-        shown.append("more: --tables headline, or --tables all for every split")
+        shown.append("more tables: --tables headline; every split: --tables all")
     for line in shown:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def full(results: Mapping[str, Json], console: Console, *, every: bool) -> None:
-    """Print the papers' tables; `every` one of them, or the headlines."""
+    """Print the papers' tables: all of them with `every`, else the headline tables."""
     for name in registry.NAMES:
         if name in results["lmms_eval_tasks"]:
-            show(console, tables(registry.load(name), results, every=every))
+            show(console, paper_tables(registry.load_benchmark(name), results, every=every))
     for line in report.of_results(results):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -86,7 +85,7 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Json]) -> list[Ren
         for one in benchmark.joint_metrics
         if one.group in section["numbers"] and one.host_fields
     ]
-    # Joined numbers stand before a benchmark's many splits.
+    # Joint numbers come before a benchmark's many splits.
     names = [*groups, *tasks] if len(tasks) > ROWS else [*tasks, *groups]
     rows = [row for name in names if (row := _row(benchmark, name, section, model, bad))]
     lines += [_numbers(rows[:ROWS])] if rows else []
@@ -99,7 +98,10 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Json]) -> list[Ren
 
 
 def _first_of_each_kind(conditions: Record) -> tuple[list[Condition], int]:
-    """The first NOTES limits of each kind, and how many more there are; INVALID is told apart."""
+    """Return the first NOTES limits of each kind, and the number of the others.
+
+    INVALID is not among them; it has lines of its own.
+    """
     limits = [one for one in conditions if one.is_limit and one.kind != Kind.INVALID]
     kinds = dict.fromkeys(one.kind for one in limits)
     shown = [one for kind in kinds for one in [x for x in limits if x.kind == kind][:NOTES]]
@@ -109,7 +111,10 @@ def _first_of_each_kind(conditions: Record) -> tuple[list[Condition], int]:
 def _row(
     benchmark: Benchmark, name: str, section: Mapping[str, Json], model: str, bad: Collection[str]
 ) -> list[str] | None:
-    """A task's or group's main number, and what stands beside it; None where it shows none."""
+    """Return a task's or group's main number with its interval, chance and paper's row.
+
+    None if it has no number to show.
+    """
     numbers, about = section["numbers"][name], section["details"].get(name, {})
     known = leaderboards.headline(name)
     if known is not None and known.metric in numbers:
@@ -139,9 +144,9 @@ def _row(
 
 
 def _closest(papers: Mapping[tuple[str, str | None], float], model: str, value: float) -> str:
-    """The paper's row of this model, or else the one whose value is closest."""
+    """Return the paper's row of this model, else the row with the closest value."""
     given = _plain(model)
-    # The longest name: GPT-4o stands in GPT-4o mini.
+    # The longest name wins, because "GPT-4o" is part of "GPT-4o mini".
     own = {one: key for key in papers for one in key if one and _plain(one) in given}
     models = [key for key in papers if key[1] is not None] or list(papers)
     nearest = min(models, key=lambda one: abs(papers[one] - value))
@@ -170,27 +175,30 @@ def _numbers(rows: Iterable[Sequence[str]]) -> Table:
 # --- the tables in full ---------------------------------------------------------------------------
 
 
-def tables(
+def paper_tables(
     benchmark: Benchmark, results: Mapping[str, Json], *, every: bool
 ) -> list[RenderableType]:
-    """The paper's tables for the host's results, with the warnings that belong to them."""
+    """Return the papers' tables for lmms-eval's results, with their warnings."""
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
-    made = rows(numbers, invalid_names(results), section["details"])
-    shown = chosen(benchmark, made, every=every)
+    made = table_rows(numbers, invalid_names(results), section["details"])
+    shown = chosen_tables(benchmark, made, every=every)
     conditions = from_dicts(section["conditions"])
     shown += [f"{benchmark.title}: {one.text}" for one in conditions if not one.is_limit]
     return [*shown, *(f"Note: {line}" for line in limits(conditions))]
 
 
-def rows(
+def table_rows(
     numbers: Mapping[str, Mapping[str, Json]],
     bad: Collection[str],
     details: Mapping[str, Mapping[str, Json]],
 ) -> list[TableRow]:
-    """Numbers by task or group, or by these and a model, of which `bad` ones are invalid.
+    """Return numbers as table rows.
 
-    Those that have an interval in the `details` carry it.
+    Args:
+        numbers: by task or group, or by these and a model.
+        bad: names of invalid rows.
+        details: by name; their intervals are attached to the numbers.
     """
     made = []
     for name, values in numbers.items():
@@ -201,10 +209,10 @@ def rows(
     return made
 
 
-def chosen(
+def chosen_tables(
     benchmark: Benchmark, rows: Sequence[TableRow], *, every: bool | None = None
 ) -> list[RenderableType]:
-    """Every table of a paper, or its headline; as the user's setting says unless told."""
+    """Return all tables of a paper with `every`, else the headline; None follows the setting."""
     made = list(benchmark.tables(rows))
     every = settings.value(settings.TABLES) == "all" if every is None else every
     if every or len(made) <= benchmark.headline:
@@ -214,9 +222,9 @@ def chosen(
 
 
 def invalid_names(results: Mapping[str, Json]) -> set[str]:
-    """Tasks of the host's results that are invalid, and the groups they are part of."""
+    """Return the invalid tasks of lmms-eval's results, and the groups with such tasks."""
     tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
     groups = dict(results.get("group_subtasks", {}))
-    for benchmark, _ in registry.chosen(tasks):
+    for benchmark, _ in registry.benchmarks_of(tasks):
         groups |= {join.group: join.tasks for join in benchmark.joint_metrics}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}

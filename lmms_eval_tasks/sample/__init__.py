@@ -1,13 +1,17 @@
-"""The packaged sample: small clips and texts whose truth is known by construction, made on demand.
+"""The packaged sample: small clips and texts whose right answers are known, made on demand.
 
-Nothing here is released data. `build` writes one folder per benchmark, each in that benchmark's
-released layout, so that `LMMS_EVAL_TASKS_DATA=sample` runs the same code as real data does. It is
-deterministic: two builds on one machine decode to the same frames and sound samples.
+Nothing in it is released data. `build_sample` writes one folder per benchmark, each in that
+benchmark's released layout, so that `LMMS_EVAL_TASKS_DATA=sample` runs the same code as real data.
+It is deterministic: two builds on one machine decode to the same frames and sound samples.
 
-A benchmark's `sample.py` offers `videos()` (file -> render.Clip), `files()` (file -> its content: a
-text, plain data for a .json, an iterable of lines for a .jsonl, or a function that writes to a
-path), `PLAYED`, what the demo makes of it, and `known(doc)`, replies whose worth is known, where a
-doc has neither `options` nor `references`; None of one that has (models/fake_replies.py).
+The `sample.py` of a benchmark has these parts:
+
+- `videos()`: the clips (render.Clip) by file.
+- `files()`: the contents by file: a text, plain data for a .json, an iterable of lines for a
+  .jsonl, or a function that writes to a path.
+- `PLAYED`: the tasks of the demo and the numbers that its models must get.
+- `known(doc)`: replies of known worth, for docs that have neither `options` nor `references`; None
+  for other docs (models/fake_replies.py).
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from types import ModuleType
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 from lmms_eval_tasks.utils.media import second_code
@@ -31,14 +35,14 @@ VERSION = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
 
-def build(root: Path) -> Path:
-    """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
+def build_sample(root: Path) -> Path:
+    """Build the whole sample under `root`, one subfolder per benchmark, and return `root`.
 
-    A benchmark whose extra (extras.py) is not installed is left out; its own data say so.
+    A benchmark whose extra (extras.py) is not installed is left out; loading its data says so.
 
-    A sample of the same version (same sources) is left as it is. Anything else that we made is
-    replaced, by renaming a finished folder into its place. Safe to call from several processes at
-    once: one builds, the others wait for it.
+    A sample of the present sources stays. A sample of other sources is replaced, by renaming a
+    finished folder into its place. Several processes may call this at once: one builds, the others
+    wait for it.
 
     Raises:
         DataError: a subfolder exists that this function did not make (it is never deleted), the
@@ -56,10 +60,11 @@ def build(root: Path) -> Path:
             for folder in (root / name for name in wanted):
                 if folder.exists() and not (folder / VERSION).is_file():
                     raise DataError(
-                        f"{folder} exists and is not a packaged sample; it is left alone. "
-                        "Name another folder, or move this one away"
+                        f"{folder} exists and is not a packaged sample, so "
+                        "nothing is written. Name another folder, or move this "
+                        "one away"
                     )
-                if not is_current(folder):  # by now
+                if not is_current(folder):  # check again: another process may have built it
                     _put(folder)
     except Timeout as error:
         raise DataError(
@@ -72,56 +77,60 @@ def build(root: Path) -> Path:
 
 
 def _put(folder: Path) -> None:
-    """Make a benchmark's sample; somebody's that cannot be made costs nothing else."""
+    """Build a benchmark's sample; an error of another package's benchmark is only reported."""
     try:
-        put_folder(folder, functools.partial(write, folder.name))
+        put_folder(folder, functools.partial(write_sample, folder.name))
     except registry.ERRORS as error:
         if registry.is_ours(folder.name):
             raise
-        say(f"the sample of {folder.name} cannot be made ({error!r})")
+        notify(f"the sample of {folder.name} cannot be made ({error!r})")
 
 
 def ready() -> None:
-    """Make the sample where the user asked for it by name (`settings.is_sample`).
+    """Build the sample if the user's data are the sample (`settings.is_sample`).
 
-    Whoever begins work on the user's data calls it: a run, a command.
+    Every run and every command calls this before it reads the user's data.
     """
     if settings.is_sample():
-        build(settings.data_root())
+        build_sample(settings.data_root())
 
 
 def names() -> list[str]:
-    """The benchmarks that have a sample, and what it needs."""
+    """The names of the benchmarks that have a sample and the packages to build it."""
     own = (name for name in registry.NAMES if registry.has_part(name, "sample"))
     return [name for name in own if not extras.missing(name)]
 
 
 def module(name: str) -> ModuleType:
-    """A benchmark's `sample.py`."""
+    """Return a benchmark's module `sample`."""
     return registry.part(name, "sample")
 
 
 def version(name: str) -> str:
-    """Hash of the sources that may decide a benchmark's sample, so that nobody bumps a number."""
+    """The hash of the sources that may decide a benchmark's sample; 16 hexadecimal digits.
+
+    A hash, so that nobody has to raise a version number.
+    """
     own = registry.folder(name)
     sources = {*own.rglob("*.py"), *own.glob("sample*")} if own else set()
     shared = (Path(__file__).with_name(f"{one}.py") for one in ("render", "scenes"))
     sources |= {*shared, Path(second_code.__file__)}
     digest = hashlib.sha256()
-    # Files there: an editable install may have stale links. By name: it has several places.
+    # Only files: an editable install may have stale links. Sorted by name: the folders are in
+    # several places.
     for source in sorted(filter(Path.is_file, sources), key=lambda one: (one.name, str(one))):
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def write(name: str, folder: Path) -> None:
-    """Write a benchmark's sample into an existing empty folder, its videos side by side."""
+def write_sample(name: str, folder: Path) -> None:
+    """Write a benchmark's sample into an existing empty folder; several videos at once."""
     made = module(name)
-    videos, files = made.videos(), made.files()
+    videos, files = made.sample_videos(), made.sample_files()
     for file in (*videos, *files):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
-    # Threads: encoders let go of Python's lock.
+    # Threads suffice: encoders release Python's lock.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, len(videos))) as pool:
         for file, content in files.items():
             path = folder / file
@@ -136,6 +145,6 @@ def write(name: str, folder: Path) -> None:
 
 
 def is_current(folder: Path) -> bool:
-    """True if `folder`, called as a benchmark, holds a sample of the present sources."""
+    """Return True if `folder`, named after a benchmark, holds a sample of the present sources."""
     made = folder / VERSION
     return made.is_file() and made.read_text(encoding="utf-8") == version(folder.name)

@@ -1,11 +1,13 @@
-"""`lmms-eval-tasks demo`: the packaged sample through the real host, four models, one last screen.
+"""`lmms-eval-tasks demo`: four models on the packaged sample, and one screen with the results.
 
-An oracle that has the sample's key, a coin, a witness that sees and hears MAVERIX's videos, and a
-tiny random vision-language model (a real model class of the host on real video files). The oracle
-must get everything right, the coin about chance, the witness what its eyes and ears decide: if not,
-the demo fails. What oracle and coin can say in open answers is known beforehand, so its verdicts
-are recorded with the sample and read as a judge's replies are: they test the way to the score, not
-a judge. The tiny model's own words stay unjudged.
+The models run in the real lmms-eval. The oracle has the sample's key. The coin draws replies. The
+witness sees and hears MAVERIX's videos. The tiny model is a random vision-language model, in a real
+model class of lmms-eval on real video files.
+
+The oracle must get everything right, the coin about chance, and the witness every question that its
+media decide; else the demo fails. The open answers of oracle and coin are known beforehand, so
+their verdicts are recorded with the sample and read like a judge's replies: they test the scoring,
+not a judge. Open answers of the tiny model stay unjudged.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.models.fake_replies import Chance, Played
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import messages, prepare
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
@@ -40,9 +42,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ORACLE, COIN, WITNESS, TINY = "oracle", "coin", "witness", "tiny"
-STANDARD_ERRORS = 4  # how far from chance a mean may be
+STANDARD_ERRORS = 4  # largest distance of a mean from chance, in standard errors
 CHECKPOINT = "tiny-qwen2_5_vl"
-# One task with a video and open answers, one with a video and its sound.
+# A task with a video and open answers, and one with a video and its sound.
 TINY_TASKS = ("cvrr_es_partial_actions", "maverix_av")
 _TINY = "device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544,max_num_frames=8"
 _BUILD = (
@@ -51,7 +53,7 @@ _BUILD = (
 
 
 class ExpectedNumber(NamedTuple):
-    """A number that was expected, and whether it came out so."""
+    """An expected number in words, and if the run got it."""
 
     model: str
     benchmark: str
@@ -60,7 +62,7 @@ class ExpectedNumber(NamedTuple):
 
 
 class DemoRun(NamedTuple):
-    """The model and tasks that one process of the host runs."""
+    """The model, tasks and options of one process of lmms-eval."""
 
     name: str
     model: str
@@ -71,23 +73,25 @@ class DemoRun(NamedTuple):
 
 
 def run(out: Path, console: Console) -> bool:
-    """Build what is needed, run the models, print the last screen; whether all numbers are right.
+    """Build what is needed, run the models, print the last screen.
 
-    Each piece of work has a line with its time while it works.
+    Each step shows a line with its time while it runs.
+
+    Returns:
+        True if all numbers are as expected.
 
     Raises:
-        TasksError: the sample cannot be built, or a process of the host failed; says where its log
-            is.
+        TasksError: the sample cannot be built, or a process of lmms-eval failed; names its log.
     """
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     started = time.monotonic()
-    settings.say({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
+    settings.set_options({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     there = [name for name in registry.NAMES if not extras.missing(name)]
     for name in {*registry.NAMES} - {*there}:
-        say(f"{name} is left out: pip install 'lmms-eval-tasks[{name}]'")
+        notify(f"{name} is skipped; to run it: pip install 'lmms-eval-tasks[{name}]'")
     played = {name: sample.module(name).PLAYED for name in there}
     lines = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
     with (
@@ -95,21 +99,22 @@ def run(out: Path, console: Console) -> bool:
         ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool,
     ):
 
-        def stage(name: str, work: Callable[..., T], *given: object) -> T:
+        def stage(name: str, work: Callable[..., T], *args: object) -> T:
             line = progress.add_task(name, total=1)
-            made = work(*given)
+            made = work(*args)
             progress.update(line, completed=1)
             return made
 
-        # In a process of its own, since it needs torch.
+        # A separate process, since it needs torch.
         build = [sys.executable, "-c", _BUILD, str(out / CHECKPOINT)]
         log = out / "checkpoint.log"
         tiny = pool.submit(stage, "tiny random checkpoint", lambda: _process(build, log))
-        root = stage("packaged sample", sample.build, settings.data_root())
+        root = stage("packaged sample", sample.build_sample, settings.data_root())
         known = [task for one in played.values() for task in one.oracle]
         stage("key of all requests", write_key, out / "key.json", known)
         texts = (file.read_text(encoding="utf-8") for file in sorted(root.glob("*/replay.jsonl")))
-        (out / "replay.jsonl").write_text("".join(texts), encoding="utf-8")  # a run has one judge
+        # One file, since a run has one judge.
+        (out / "replay.jsonl").write_text("".join(texts), encoding="utf-8")
         runs = {}
         for model in models(out, [task for one in played.values() for task in one.tasks]):
             if model.name == TINY:
@@ -125,8 +130,8 @@ def run(out: Path, console: Console) -> bool:
     seconds = time.monotonic() - started
     for line in (
         f"\n{verdict}  {sum(good)} of {len(good)} numbers as expected, {seconds:.0f} s",
-        f"results  {out}/MODEL/, with all tables, and all that the host printed in host.log",
-        f"page     {page}: the four beside each other, and every item"
+        f"results  {out}/MODEL/, with all tables; lmms-eval's output is in host.log",
+        f"page     {page}: the four models side by side, and every item"
         if page
         else r"page     none: pip install 'lmms-eval-tasks\[report]'",
         "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
@@ -137,10 +142,10 @@ def run(out: Path, console: Console) -> bool:
 
 
 def models(out: Path, tasks: Sequence[str]) -> list[DemoRun]:
-    """The runs of the demo, in this order."""
+    """The runs of the demo, in order."""
     key, replay = f"key={out / 'key.json'}", f"{REPLAY}:{out / 'replay.jsonl'}"
     checkpoint = f"pretrained={out / CHECKPOINT},{_TINY}"
-    short = ("--gen_kwargs", "max_new_tokens=16")  # it does not know when to stop
+    short = ("--gen_kwargs", "max_new_tokens=16")  # a random model does not end its replies
     return [
         DemoRun(ORACLE, "tasks_oracle", key, tasks, replay),
         DemoRun(COIN, "tasks_coin", f"{key},seed=0", tasks, replay),
@@ -150,10 +155,10 @@ def models(out: Path, tasks: Sequence[str]) -> list[DemoRun]:
 
 
 def write_report(out: Path) -> Path:
-    """The page of the runs in `out`, the oracle's first."""
+    """Write the report page of the runs in `out`, the oracle's first, and return its path."""
     from lmms_eval_tasks.report import compared_runs, run_page
 
-    found = compared_runs.read([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
+    found = compared_runs.read_sides([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
     page = out / "report.html"
     page.write_text(run_page.html(found), encoding="utf-8")
     return page
@@ -162,9 +167,15 @@ def write_report(out: Path) -> Path:
 def write_key(path: Path, names: Sequence[str]) -> Path:
     """Write the fingerprint and the replies of each request of tasks, the right reply first.
 
-    Made with the data at hand, media included, which are kept for the run that follows: whoever
-    looks up what was handed to it (fake_replies.Key) has to be handed the same. Groups among the
-    names are passed over.
+    The fingerprint of a request covers its media (fake_replies.Key), so they are made here, and
+    kept for the run that follows. Groups among the names are skipped.
+
+    Args:
+        path: the file to write.
+        names: tasks and groups.
+
+    Returns:
+        `path`.
 
     Raises:
         TasksError: the data cannot be used.
@@ -172,26 +183,26 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     found = {}
     for name in names:
         benchmark = registry.of(name)
-        for doc in prepare.docs(benchmark, name) if name in benchmark.tasks else ():
-            known, parts = fake_replies.known(doc), benchmark.tasks[name].prompt(doc)
+        for doc in prepare.usable_docs(benchmark, name) if name in benchmark.tasks else ():
+            known, parts = fake_replies.known_replies(doc), benchmark.tasks[name].prompt(doc)
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
             for asked in (chat, simple):
-                found[fake_replies.fingerprint(asked)] = [known.right, *known.drawn]
+                found[fake_replies.fingerprint(asked)] = [known.right, *known.random_replies]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     return path
 
 
 def _run_host(folder: Path, model: DemoRun) -> JsonObject:
-    """The results of the host's command line, run in a process of its own."""
-    shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo
+    """Run a process of lmms-eval, and return the content of its results file."""
+    shutil.rmtree(folder, ignore_errors=True)  # the folder of an earlier demo
     folder.mkdir()
     command = [
         str(Path(sys.executable).with_name("lmms_eval")),
         *("--model", model.model, "--model_args", model.arguments),
         *("--tasks", ",".join(model.tasks), "--batch_size", "1", *model.more),
         *("--log_samples", "--output_path", str(folder), "--verbosity", "WARNING"),
-        # The coin's summaries are not recorded: nobody could know them.
+        # The recordings have no verdicts on the coin's summaries, which nobody could know.
         *("--data", settings.SAMPLE, "--judge", model.judge, "--max-failed", "1"),
     ]
     _process(command, folder / "host.log")
@@ -201,9 +212,13 @@ def _run_host(folder: Path, model: DemoRun) -> JsonObject:
 
 
 def _process(command: Sequence[str], log: Path) -> None:
-    """Run a command; all that packages print goes into a file."""
+    """Run a command with all its output in the file `log`.
+
+    Raises:
+        TasksError: it failed; has the last 15 lines.
+    """
     quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    # Two at a time share the cores; torch's threads would wait for each other.
+    # Two processes at a time share the cores, where torch's threads would wait for each other.
     quiet |= {"OMP_NUM_THREADS": "1", settings.JUDGE: "", settings.TABLES: ""}
     with log.open("w", encoding="utf-8") as sink:
         done = subprocess.run(
@@ -214,13 +229,13 @@ def _process(command: Sequence[str], log: Path) -> None:
         raise TasksError(f"{command[0]} exited with {done.returncode}; {log} ends with:\n{tail}")
 
 
-# --- what is expected -----------------------------------------------------------------------------
+# --- expected numbers -----------------------------------------------------------------------------
 
 
 def checked(
     played: Mapping[str, Played], results: Mapping[str, Mapping[str, Json]], coin: Path
 ) -> Iterator[ExpectedNumber]:
-    """Every number that is expected."""
+    """Yield every expected number."""
     numbers = {name: saved.numbers(one) for name, one in results.items()}
     for name, one in played.items():
         yield from oracle_checks(name, one, numbers[ORACLE])
@@ -228,7 +243,9 @@ def checked(
             files = [
                 file for task in chance.tasks for file in coin.rglob(f"*_samples_{task}.jsonl")
             ]
-            items = [sample["failed"] for file in files for sample in saved.read(file).samples]
+            items = [
+                sample["failed"] for file in files for sample in saved.read_saved_run(file).samples
+            ]
             yield coin_check(name, chance, items)
     for task, decided in sample.module("maverix").DECIDED.items():
         n = results[WITNESS]["n-samples"][task]["effective"]
@@ -238,7 +255,7 @@ def checked(
 def oracle_checks(
     name: str, played: Played, numbers: Mapping[str, Json]
 ) -> Iterator[ExpectedNumber]:
-    """Every number of a benchmark that the oracle must have."""
+    """Yield every number of a benchmark that the oracle must get."""
     for task, metrics in played.oracle.items():
         for metric, value in metrics.items():
             got = numbers.get(task, {}).get(metric)
@@ -248,16 +265,16 @@ def oracle_checks(
 
 
 def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -> ExpectedNumber:
-    """The coin's mean beside chance, within STANDARD_ERRORS of their differences."""
+    """Check that the coin's mean is within STANDARD_ERRORS of the mean that chance gives."""
     values, expected = list(map(chance.value, items)), list(map(chance.expected, items))
     off = [value - mean for value, mean in zip(values, expected, strict=True)]
     good = abs(fmean(off)) <= STANDARD_ERRORS * stdev(off) / math.sqrt(len(off))
-    text = f"{chance.what} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
+    text = f"{chance.label} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
     return ExpectedNumber(COIN, name, text, good)
 
 
 def witness_check(mode: str, decided: int, share: float, n: int) -> ExpectedNumber:
-    """Check the witness: its eyes and ears decide so many of n; of others it guesses 1 in 8."""
+    """Check the witness: its media decide `decided` of n items, the others are 1 in 8 guesses."""
     guessed, others = share * n - decided, n - decided
     good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * math.sqrt(others * 7 / 64)
     text = f"{mode:11} acc {share:.2f} ({decided} of {n} decided by what reached it)"
@@ -272,12 +289,12 @@ def screen(
     results: Mapping[str, Mapping[str, Json]],
     checks: Sequence[ExpectedNumber],
 ) -> Iterator[RenderableType]:
-    """The last screen: what was run, what was expected and what came out."""
+    """The last screen: the runs, the benchmarks' headline numbers, and the expected numbers."""
     from rich.table import Table
 
     said = {
-        ORACLE: "looks every request up in the sample's key",
-        COIN: "draws any of the key's replies",
+        ORACLE: "gives the right reply to every request, from the sample's key",
+        COIN: "gives a random reply of the key",
         WITNESS: "sees, hears and reads the coded seconds of MAVERIX's videos",
         TINY: "random weights in Qwen2.5-VL's class; open answers stay unjudged",
     }
@@ -295,7 +312,7 @@ def screen(
         values = (f"{numbers[model][task][metric]:.3f}" for model in (ORACLE, COIN))
         own = [check.good for check in checks if (check.model, check.benchmark) == (ORACLE, name)]
         tick = f"{_mark(all(own))} {sum(own)} of {len(own)} as expected"
-        found.add_row(registry.load(name).title, f"{task} {metric}", *values, tick)
+        found.add_row(registry.load_benchmark(name).title, f"{task} {metric}", *values, tick)
     yield found
     yield ""
     for check in checks:

@@ -1,4 +1,4 @@
-"""Shapes and tones drawn into an mp4 file, for every benchmark's packaged videos.
+"""Shapes and tones drawn into an mp4 file, for the sample videos of every benchmark.
 
 Heavy packages are imported inside the functions that need them.
 """
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 Colour = tuple[int, int, int]  # red, green, blue, 0 to 255
 Point = tuple[float, float]
 
-_OVERSAMPLE = 3  # shapes are drawn this much larger and averaged down: smooth edges
+_OVERSAMPLE = 3  # factor by which shapes are drawn larger and averaged down, for smooth edges
 _FADE_SECONDS = 0.01  # at both ends of a tone, so that it does not click
 _LOUDNESS = 0.5  # peak of a tone, full scale is 1
-_AAC_BLOCK = 1024  # samples that AAC takes at a time
+_AAC_BLOCK = 1024  # samples per AAC frame
 _LAYOUTS = {1: "mono", 2: "stereo"}  # by number of channels
 
 
@@ -34,20 +34,21 @@ class Tone(NamedTuple):
 
 
 class Clip(NamedTuple):
-    """A video that can be made, of h264 and AAC."""
+    """A video to make, in h264 and AAC."""
 
     frames: Callable[[], Iterable[NDArray[np.uint8]]]  # (height, width, 3), even sizes
     fps: int  # frames a second
-    # One channel (n,) or two (2, n) in [-1, 1]; None makes a file without a sound track.
+    # One channel (n,) or two (2, n) in [-1, 1]; None: no sound track.
     sound: Callable[[], NDArray[np.float32]] | None = None
     rate: int = 0  # samples a second
     picture_options: Mapping[str, str] | None = None  # further options of FFmpeg's libx264
     sound_options: Mapping[str, str] | None = None  # of FFmpeg's AAC encoder
 
     def write(self, path: Path) -> None:
-        """Draw and encode it into an mp4 file.
+        """Draw and encode the clip into an mp4 file.
 
-        One encoder thread: with several the result would depend on the machine's number of cores.
+        A single encoder thread: with several the file would depend on the machine's number of
+        cores.
 
         Raises:
             MediaError: the installed PyAV cannot encode (no libx264 or AAC), or the disk is full.
@@ -83,12 +84,12 @@ class Clip(NamedTuple):
                         samples.sample_rate, samples.pts = self.rate, start
                         container.mux(audio.encode(samples))
                     container.mux(audio.encode())
-        except (av.FFmpegError, ValueError) as error:  # PyAV 12 reports a missing codec so
+        except (av.FFmpegError, ValueError) as error:  # ValueError: PyAV 12 for a missing codec
             raise MediaError(f"{path}: the clip cannot be encoded with PyAV: {error}") from error
 
 
 class Canvas:
-    """A picture to draw antialiased shapes on; coordinates are pixels of the finished frame."""
+    """A picture with antialiased shapes; coordinates are pixels of the finished frame."""
 
     def __init__(self, width: int, height: int, fill: Colour) -> None:
         from PIL import Image, ImageDraw
@@ -97,33 +98,33 @@ class Canvas:
         self._draw = ImageDraw.Draw(self._image)
 
     def polygon(self, points: Sequence[Point], fill: Colour) -> None:
-        """A filled polygon."""
+        """Draw a filled polygon."""
         self._draw.polygon(_scaled(points), fill=fill)
 
     def rectangle(self, left: float, top: float, right: float, bottom: float, fill: Colour) -> None:
-        """A filled rectangle; right and bottom lie outside it."""
+        """Draw a filled rectangle, up to but without `right` and `bottom`."""
         (x0, y0), (x1, y1) = _scaled([(left, top), (right, bottom)])
         self._draw.rectangle((x0, y0, x1 - 1, y1 - 1), fill=fill)
 
     def ellipse(self, centre: Point, rx: float, ry: float, fill: Colour) -> None:
-        """A filled ellipse with the half axes `rx` and `ry`."""
+        """Draw a filled ellipse with the half axes `rx` and `ry`."""
         x, y = centre
         (x0, y0), (x1, y1) = _scaled([(x - rx, y - ry), (x + rx, y + ry)])
         self._draw.ellipse((x0, y0, x1, y1), fill=fill)
 
     def line(self, points: Sequence[Point], width: float, fill: Colour) -> None:
-        """A connected line."""
+        """Draw a connected line, `width` pixels wide."""
         self._draw.line(_scaled(points), fill=fill, width=round(width * _OVERSAMPLE), joint="curve")
 
     def pixels(self) -> NDArray[np.uint8]:
-        """The finished frame, (height, width, 3)."""
+        """Return the finished frame, uint8 (height, width, 3)."""
         import numpy as np
 
         return np.asarray(self._image.reduce(_OVERSAMPLE), dtype=np.uint8)
 
 
 def soundtrack(tones: Iterable[Tone], seconds: float, rate: int) -> NDArray[np.float32]:
-    """The tones as samples in [-1, 1], one channel, `seconds * rate` of them; 0 between tones."""
+    """Return the tones as samples in [-1, 1], one channel of `seconds * rate`; 0 between tones."""
     import numpy as np
 
     sound = np.zeros(round(seconds * rate), dtype=np.float32)

@@ -1,7 +1,7 @@
-"""Scenes in plain data: who is seen where and when, drawn frame by frame.
+"""Scenes as plain data (actors on paths), drawn frame by frame.
 
-A benchmark's sample says what its videos show in a YAML file: a ground and actors, each a shape of
-a colour on a path. Positions and sizes are pixels (y grows downwards), times are seconds.
+The sample of a benchmark describes its videos in a YAML file: a ground and actors, each a coloured
+shape on a path. Positions and sizes are pixels (y grows downwards), times are seconds.
 """
 
 from __future__ import annotations
@@ -30,28 +30,30 @@ _CORNERS: Mapping[str, Sequence[Point]] = {
     "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
 }
 _FALL = 0.4  # seconds from upright to flat
-_BEND = 5  # pixels by which the corners of a mouth lie above its middle, or below
+_BEND = 5  # pixels between the middle of a mouth and its corners
 _ALTERNATIVES = re.compile(r"\[([^][|]*)\|([^][|]*)\]")
 
 
 @dataclass(frozen=True)
 class Actor:
-    """A coloured shape."""
+    """A coloured shape on a path."""
 
-    shape: str  # circle, square, triangle, diamond, or a face, a circle with eyes and a mouth
+    shape: str  # circle, square, triangle, diamond, or face (a circle with eyes and a mouth)
     colour: str | Colour  # a name of second_code.PALETTE, or red, green, blue
-    # (second, x, y) of its middle: it stays where it is before the first and after the last, and
-    # goes straight and evenly between two of them.
+    # (second, x, y) of the shape's middle: at rest before the first and after the last, in a
+    # straight line with constant speed between two of them.
     path: Sequence[Sequence[float]]
-    half: float | tuple[float, float] = 14  # its width and height
-    shown: tuple[float, float] = (0.0, math.inf)  # from when until when it is seen
-    glad: tuple[float, float] = (0.0, 0.0)  # while a face smiles; else its mouth turns down
-    falls: tuple[float, int] = (0.0, 0)  # when it tips over its far foot: -1 left, 1 right, 0 never
-    beside: Point = (0.0, 0.0)  # how far from its path, of a part of what moves along it
+    half: float | tuple[float, float] = 14  # half its width and height, or half of both
+    shown: tuple[float, float] = (0.0, math.inf)  # visible from this second until that one
+    # From when to when a face smiles; else its mouth turns down.
+    glad: tuple[float, float] = (0.0, 0.0)
+    # When, and over which foot, the shape tips over: -1 left, 1 right, 0 never.
+    falls: tuple[float, int] = (0.0, 0)
+    beside: Point = (0.0, 0.0)  # offset from the path, for a part of a larger thing
 
     def at(self, second: float) -> Point:
-        """Its middle."""
-        # In the order of time.
+        """Return the position of the shape's middle at a second."""
+        # The points of the path are in the order of time.
         before = next((p for p in reversed(self.path) if p[0] <= second), self.path[0])
         after = next((p for p in self.path if p[0] > second), before)
         gone = (second - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0.0
@@ -62,7 +64,7 @@ class Actor:
         )
 
     def draw(self, canvas: Canvas, second: float) -> None:
-        """Draw it as it is at a second."""
+        """Draw the shape at its place and angle at a second; nothing while it is hidden."""
         if not self.shown[0] <= second < self.shown[1]:
             return
         (x, y), fill = self.at(second), colour(self.colour)
@@ -86,22 +88,22 @@ class Actor:
             canvas.line([corners[0], (x, mouth + bend), corners[1]], 4, black)
 
 
-def colour(told: str | Iterable[int]) -> Colour:
-    """Return the colour of a name, or of three numbers."""
-    red, green, blue = PALETTE[told] if isinstance(told, str) else told
+def colour(name: str | Iterable[int]) -> Colour:
+    """Return the colour (red, green, blue) of a name, or of three numbers."""
+    red, green, blue = PALETTE[name] if isinstance(name, str) else name
     return red, green, blue
 
 
-def actor(told: Mapping[str, Json]) -> Actor:
-    """Make an actor of an entry of a file; a `path` of two numbers is a place."""
-    path = told["path"]
-    return Actor(**{**told, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
+def actor(entry: Mapping[str, Json]) -> Actor:
+    """Make an actor of an entry of a YAML file; a `path` of two numbers is a fixed place."""
+    path = entry["path"]
+    return Actor(**{**entry, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
 
 
-def frames(
+def draw_frames(
     actors: Sequence[Actor], size: tuple[int, int], ground: Colour, fps: int, seconds: float
 ) -> Iterator[NDArray[np.uint8]]:
-    """Every frame in order, (height, width, 3); frame i is at i / fps seconds."""
+    """Yield the frames in order, uint8 (height, width, 3); frame i is at i / fps seconds."""
     for index in range(round(seconds * fps)):
         canvas = Canvas(*size, ground)
         for one in actors:
@@ -119,40 +121,44 @@ def clip(
     tones: Sequence[Tone] = (),
     rate: int = 0,
 ) -> Clip:
-    """A video of a scene; no tones make one without a sound track."""
+    """Return the clip of a scene; without tones it has no sound track."""
     sound = functools.partial(soundtrack, tones, seconds, rate) if tones else None
-    shown = functools.partial(frames, actors, size, ground, fps, seconds)
+    shown = functools.partial(draw_frames, actors, size, ground, fps, seconds)
     return Clip(shown, fps, sound, rate, X264, AAC)
 
 
-def load(beside: str, name: str) -> Json:
-    """The content of a YAML file beside a module (`__file__`).
+def load_scenes(beside: str, name: str) -> Json:
+    """Return the content of a YAML file beside a module (`__file__`).
 
-    Its name ends in _yaml: a .yaml the host would read as a task.
+    The file's name must end in _yaml: lmms-eval would read a .yaml as a task.
     """
     return json_files.package_yaml(Path(beside).with_name(name).read_text(encoding="utf-8"))
 
 
 def both(text: str) -> tuple[str, str]:
-    """The true and the false reading of a text with exactly one `[true|false]`.
+    """Return the true and the false version of a text with exactly one `[true|false]`.
 
     Raises:
-        ValueError: it has none, or several.
+        ValueError: the text has none, or several.
     """
     if len(_ALTERNATIVES.findall(text)) != 1:
         raise ValueError(f"expected exactly one [true|false] in: {text}")
     return _ALTERNATIVES.sub(r"\1", text), _ALTERNATIVES.sub(r"\2", text)
 
 
-def chosen(texts: Sequence[str]) -> tuple[list[str], str]:
-    """Texts of which exactly one has a `[true|false]`: all in their true reading; the false one."""
+def true_and_false(texts: Sequence[str]) -> tuple[list[str], str]:
+    """Return the texts with `[true|false]` resolved, of which exactly one has it.
+
+    Returns:
+        All texts in their true version, and the false version of the one.
+    """
     (place,) = (n for n, text in enumerate(texts) if _ALTERNATIVES.search(text))
     true, false = both(texts[place])
     return [*texts[:place], true, *texts[place + 1 :]], false
 
 
 def _turned(points: Iterable[Point], pivot: Point, degrees: float) -> list[Point]:
-    """Clockwise, as seen on the screen."""
+    """Return points turned clockwise (on the screen) around a pivot."""
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     px, py = pivot
     return [

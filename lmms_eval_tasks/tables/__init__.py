@@ -1,1 +1,1 @@
-"""Layout of tables: the papers' tables, terminals of any width, cells of CSV and Markdown."""
+"""The layout of tables: the papers' tables, terminals of any width, cells of CSV and Markdown."""

@@ -1,4 +1,4 @@
-"""Texts from outside as cells of tables that other programs read: CSV, Markdown, LaTeX."""
+"""Escaping of texts from outside in tables that other programs read: CSV, Markdown, LaTeX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LATEX = {
 
 
 def frame(rows: Iterable[JsonObject], columns: Iterable[str] | None = None) -> DataFrame:
-    """Rows for a CSV file: no text in them is a formula to a spreadsheet; numbers stay numbers."""
+    """Return rows as a data frame for CSV, in which no text is a formula; numbers stay numbers."""
     import pandas
 
     made = [{key: _no_formula(cell) for key, cell in row.items()} for row in rows]
@@ -33,7 +33,10 @@ def frame(rows: Iterable[JsonObject], columns: Iterable[str] | None = None) -> D
 
 
 def _no_formula(cell: object) -> object:
-    """Put an apostrophe before what a spreadsheet would work out; "-" alone is our dash."""
+    """Return a text with an apostrophe in front if a spreadsheet would compute it.
+
+    "-" stays, since it is the dash of a missing number.
+    """
     if not isinstance(cell, str):
         return cell
     text = visible(cell)
@@ -41,10 +44,10 @@ def _no_formula(cell: object) -> object:
 
 
 def markdown(cell: str) -> str:
-    """A text as a cell of a Markdown table, on one line; it is neither markup nor HTML there."""
+    """Return a text as a cell of a Markdown table: one line, without markup and HTML."""
     return " ".join(_MARKDOWN.sub(r"\\\g<0>", visible(cell)).split())
 
 
 def latex(cell: str) -> str:
-    """A text as a cell of a LaTeX table, on one line."""
+    """Return a text as a cell of a LaTeX table, on one line."""
     return " ".join("".join(_LATEX.get(one, one) for one in visible(cell)).split())

@@ -1,7 +1,8 @@
 """A run's numbers in the form of the papers' tables, by the layouts of leaderboards/*.json.
 
-The fields of a layout, of a column and of a line together describe a cell; where two say the same
-field, the last of these three holds. leaderboards/__init__.py lists the fields.
+The fields of a layout, of a column and of a line together describe a cell. If two of them have the
+same field, the line takes precedence over the column, and the column over the layout.
+leaderboards/__init__.py lists the fields.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ COUNT = "amount"  # the unit of counts, which have no decimals
 CHANGES = ("points", "rating_change", "clipscore_change")  # units of numbers with a sign
 
 
-def tables(board: Spec, rows: Sequence[TableRow]) -> list[Table]:
-    """Draw a board's layouts; lines and tables without a number are left out.
+def draw_tables(board: Spec, rows: Sequence[TableRow]) -> list[Table]:
+    """Return the tables of a board's layouts, without lines and tables that have no number.
 
     Args:
-        board: a parsed file of leaderboards/ (`leaderboards.stored`), or another of its form.
+        board: a parsed file of leaderboards/ (`leaderboards.stored`), or a mapping of that form.
         rows: the numbers of one or more models, by task or group.
     """
     by_task = {(row.model, row.task): row for row in rows}
@@ -49,7 +50,7 @@ def tables(board: Spec, rows: Sequence[TableRow]) -> list[Table]:
 
 
 def layouts_of(board: Spec) -> list[JsonObject]:
-    """The fields of each table of ours."""
+    """Return the fields of each of our tables."""
     found = [{**board.get("common", {}), **one} for one in _expanded(board, board["layouts"])]
     return [{**one, "title": one["title"].format_map(one)} for one in found]
 
@@ -80,17 +81,17 @@ def _drawn(board: Spec, layout: Spec, rows: Rows) -> list[Table]:
     return by_column(layout["title"], ["\n".join(own) for own, _ in body], blocks, "\n".join(notes))
 
 
-def _marks(text: str, known: Iterable[str]) -> str:
-    """The marks at the end of a name or of a cell's number."""
+def _marks(text: str, marks: Iterable[str]) -> str:
+    """Return the marks at the end of a name or of a cell's number."""
     plain = text.partition("\n")[0]
-    return plain[len(plain.rstrip("".join(known))) :]
+    return plain[len(plain.rstrip("".join(marks))) :]
 
 
 # --- columns, lines and cells ---------------------------------------------------------------------
 
 
 def columns_of(board: Spec, layout: Spec) -> list[JsonObject]:
-    """The fields of each column, with the layout's."""
+    """Return the fields of each column, together with the layout's."""
     made = []
     for column in _expanded(board, layout["columns"]):
         whole = {"decimals": 0} if column.get("unit") == COUNT else {}
@@ -99,10 +100,10 @@ def columns_of(board: Spec, layout: Spec) -> list[JsonObject]:
     return made
 
 
-def _expanded(board: Spec, given: Iterable[Json]) -> Iterator[JsonObject]:
-    """The fields of each column or line of a list, in which one entry may stand for several."""
-    for one in given:
-        if isinstance(one, list):  # of lists: every combination
+def _expanded(board: Spec, entries: Iterable[Json]) -> Iterator[JsonObject]:
+    """Yield the fields of each column or line of a list whose entries may stand for several."""
+    for one in entries:
+        if isinstance(one, list):  # a list of lists gives every combination
             lists = [[axis] if isinstance(axis, str) else axis for axis in one]
             for parts in product(*(list(_expanded(board, axis)) for axis in lists)):
                 yield {key: value for part in parts for key, value in part.items()}
@@ -120,19 +121,21 @@ def _expanded(board: Spec, given: Iterable[Json]) -> Iterator[JsonObject]:
             }
 
 
-def _rows_of(board: Spec, one: Spec) -> Iterator[JsonObject]:
-    """The rows of a paper's table that are parts of the items: in blocks, or those of one group."""
-    (table,) = (each for each in board["tables"] if each["number"] == one["rows_of"])
+def _rows_of(board: Spec, part: Spec) -> Iterator[JsonObject]:
+    """Yield those rows of a paper's table that are parts of the items, or one group of them."""
+    (table,) = (each for each in board["tables"] if each["number"] == part["rows_of"])
     for row in table["rows"]:
-        if "ours" in row and one.get("group", row["group"]) == row["group"]:
-            block = {} if "group" in one else {"block": board["groups"][row["group"]]}
-            yield {"heading": row["name"], **block, **row["ours"], **one}
+        if "ours" in row and part.get("group", row["group"]) == row["group"]:
+            block = {} if "group" in part else {"block": board["groups"][row["group"]]}
+            yield {"heading": row["name"], **block, **row["ours"], **part}
 
 
 def lines_of(board: Spec, layout: Spec, keys: Iterable[tuple[str, str]]) -> Iterator[JsonObject]:
-    """The fields of each line: the layout's lines for each model, or else a line for each row.
+    """Yield the fields of each line: the layout's lines for each model, else a line for each row.
 
     Args:
+        board: the board.
+        layout: the layout.
         keys: model and task of each row.
     """
     lines = list(_expanded(board, layout.get("lines", ())))
@@ -142,7 +145,7 @@ def lines_of(board: Spec, layout: Spec, keys: Iterable[tuple[str, str]]) -> Iter
 
 
 def tasks_of(cell: Spec) -> list[str]:
-    """The task of a cell's number; several where it is their sum, none where there is none."""
+    """Return the task of a cell's number; several tasks for a sum, [] if there is none."""
     task = cell.get("task")
     task = task.get(cell["kind"]) if isinstance(task, Mapping) else task
     names = [one.format_map(cell) for one in (task if isinstance(task, list) else [task or ""])]
@@ -150,7 +153,7 @@ def tasks_of(cell: Spec) -> list[str]:
 
 
 def metric_of(cell: Spec) -> str:
-    """The metric of a cell's number."""
+    """Return the name of the metric of a cell's number."""
     form = cell.get("split", "_{value}")
     splits = [form.format(field=key, value=value) for key, value in cell.get("where", {}).items()]
     return "".join([cell["metric"].format_map(cell), *splits, cell.get("suffix", "")])
@@ -159,7 +162,10 @@ def metric_of(cell: Spec) -> str:
 def _line(
     columns: Sequence[Spec], line: Spec, rows: Rows
 ) -> tuple[list[str], list[str], list[bool]] | None:
-    """A line's names, its cells as text, and which have a number; None if it is left out."""
+    """Return a line's names, its cells as text, and True for each cell with a number.
+
+    None if the line is left out.
+    """
     cells = [{**column, **line} for column in columns]
     found = [
         [rows[key] for task in tasks_of(cell) if (key := (cell["given"], task)) in rows]
@@ -167,7 +173,7 @@ def _line(
     ]
     texts = [_text(cell, own, rows) for cell, own in zip(cells, found, strict=True)]
     first, own_rows = cells[0], [row for own in found for row in own]
-    # A count alone makes no line.
+    # A line needs a number that is no count.
     counted = [text for text, one in zip(texts, columns, strict=True) if one.get("unit") != COUNT]
     if not (own_rows if first.get("turned") else has_numbers(counted)):
         return None
@@ -184,22 +190,22 @@ def _line(
     return names, texts, known
 
 
-def _value(own: Sequence[TableRow], metric: str) -> float | None:
-    """The number of a cell's rows; their sum, if several have one."""
-    found = [known for row in own if (known := number(row.values.get(metric))) is not None]
+def _value(cell_rows: Sequence[TableRow], metric: str) -> float | None:
+    """Return the number in a cell's rows; the sum if several rows have one."""
+    found = [known for row in cell_rows if (known := number(row.values.get(metric))) is not None]
     return found[0] if len(found) == 1 else sum(found) if found else None
 
 
-def _text(cell: Spec, own: Sequence[TableRow], rows: Rows) -> str:
-    """A cell's number as text, with its marks."""
+def _text(cell: Spec, cell_rows: Sequence[TableRow], rows: Rows) -> str:
+    """Return a cell's number as text, with its marks."""
     metric, unit = metric_of(cell), cell.get("unit", "")
-    value, is_invalid = _value(own, metric), any(row.invalid for row in own)
+    value, is_invalid = _value(cell_rows, metric), any(row.invalid for row in cell_rows)
     if value is None:
         return NONE
     decimals = int(cell.get("decimals", 0 if unit == COUNT else 2))
     base = rows.get((cell["given"], cell.get("minus", "").format_map(cell)))
-    # What is INVALID is not compared with what is not.
-    is_apart = base is not None and base not in own and base.invalid == is_invalid
+    # An INVALID number is not compared with a valid one.
+    is_apart = base is not None and base not in cell_rows and base.invalid == is_invalid
     if base is not None and is_apart:
         if (before := number(base.values.get(metric))) is None:
             return NONE
@@ -207,6 +213,6 @@ def _text(cell: Spec, own: Sequence[TableRow], rows: Rows) -> str:
     value = 100 * value if unit in leaderboards.SCALES else value
     text = (signed if is_apart or unit in CHANGES else fixed)(value, decimals)
     if spread := cell.get("spread"):
-        variance = _value(own, spread.format_map(cell))
+        variance = _value(cell_rows, spread.format_map(cell))
         text = text if variance is None else marked(text, f"±{fixed(variance, decimals)}")
     return doubted(text, is_invalid and cell.get("doubt") == "cells")

@@ -1,4 +1,4 @@
-"""Tables like the papers': a row per model, dashes for no number, nothing cut off."""
+"""Tables in the papers' form: a row for each model, a dash for a missing number."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NONE = "-"
-INVALID = "INVALID"  # stands behind a number that is, where a cell has room for the word
+INVALID = "INVALID"  # stands behind an invalid number if a cell has room for the word
 DOUBT = f"! {INVALID}: too many failures of the model or of the judge"
 
 
 class Sure(float):
-    """A number with what stands beside it in a table: its 95 % interval below it, marks behind."""
+    """A number with its additions in a table: the 95 % interval below it, marks behind it."""
 
     ends: tuple[float, ...] = ()
     marks: str = ""
 
     @classmethod
     def of(cls, value: Json, interval: Mapping[str, Json] | None) -> Json:
-        """The value with its stored interval (stats.Interval.as_dict), or as it is without ends."""
+        """Return the value with its stored interval (stats.Interval.as_dict), if that has ends."""
         low, high = (number((interval or {}).get(end)) for end in ("low", "high"))
         if number(value) is None or low is None or high is None:
             return value
@@ -33,7 +33,7 @@ class Sure(float):
 
     @classmethod
     def marked(cls, value: float | None, marks: str) -> Sure | None:
-        """The value with marks; None without a value."""
+        """Return the value with marks; None without a value."""
         return None if value is None else cls._made(value, getattr(value, "ends", ()), marks)
 
     @classmethod
@@ -43,12 +43,12 @@ class Sure(float):
         return made
 
     def __rmul__(self, times: float) -> Sure:
-        """The same in another unit, as percent."""
+        """Return the number and its interval in another unit, such as percent."""
         return Sure._made(times * float(self), tuple(times * one for one in self.ends), self.marks)
 
 
 def number(value: object) -> float | None:
-    """A number that can be shown, or None."""
+    """Return a value as a finite number; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return value if isinstance(value, Sure) else float(value)
@@ -60,7 +60,7 @@ def has_numbers(cells: Sequence[str]) -> bool:
 
 
 def fixed(value: float | None, decimals: int = 2) -> str:
-    """A number with so many decimals; a dash where there is none. Nothing is -0.00."""
+    """Return a number with so many decimals, without the sign of -0.00; a dash for None."""
     if value is None:
         return NONE
     ends, marks = (value.ends, value.marks) if isinstance(value, Sure) else ((), "")
@@ -69,24 +69,24 @@ def fixed(value: float | None, decimals: int = 2) -> str:
 
 
 def marked(cell: str, mark: str) -> str:
-    """The cell with a mark behind its number, before its interval."""
+    """Return the cell with a mark behind its number, before its interval."""
     plain, line, interval = cell.partition("\n")
     return f"{plain}{mark}{line}{interval}"
 
 
 def signed(value: float, decimals: int = 1) -> str:
-    """A difference with its sign, and its marks; nothing that rounds to zero has a sign."""
+    """Return a difference with its sign and marks; a difference that rounds to zero has no sign."""
     marks = value.marks if isinstance(value, Sure) else ""
     return _without_zero_sign(f"{value:+.{decimals}f}") + marks
 
 
 def doubted(cell: str, invalid: bool) -> str:
-    """The cell of a number, with a mark if it is invalid."""
+    """Return the cell of a number, with a mark if it is invalid."""
     return marked(cell, "!") if invalid and cell != NONE else cell
 
 
 def p_text(p: float | None) -> str:
-    """A p-value."""
+    """Return a p-value as text; a dash for None."""
     return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -101,13 +101,14 @@ def by_row(
     rows: Sequence[tuple[Sequence[str], Sequence[str]]],
     notes: str = "",
 ) -> list[Table]:
-    """A table with names and numbers in each row; none if no row has a number.
+    """Return a table with names and numbers in each row; [] if no row has a number.
 
     Args:
-        title: what it shows, and which table of the paper.
-        names, columns: headings of the names and of the numbers.
+        title: the content, and the number of the paper's table.
+        names: headings of the names.
+        columns: headings of the numbers.
         rows: each row's names and its numbers as text; rows of dashes are left out.
-        notes: what stands below, a line each; what the mark of invalid cells means is added.
+        notes: lines below the table; the meaning of the mark of invalid cells is added.
     """
     from rich.markup import escape
 
@@ -132,10 +133,13 @@ def by_column(
     blocks: Sequence[tuple[str, Sequence[tuple[str, Sequence[str]]]]],
     notes: str = "",
 ) -> list[Table]:
-    """A table with a column of numbers for each of `heads`; none if there is no block.
+    """Return a table with a column of numbers for each of `heads`; [] if there is no block.
 
     Args:
-        blocks: each with its heading and its rows, each of these with its name and its numbers.
+        title: the content, and the number of the paper's table.
+        heads: headings of the columns.
+        blocks: each block's heading and rows; a row is a name and its numbers.
+        notes: lines below the table.
     """
     from rich.markup import escape
 
@@ -144,7 +148,7 @@ def by_column(
     table = empty(title, notes)
     table.add_column("", overflow="fold", min_width=34)
     for head in heads:
-        # The longest number is `5.0000`; a model's name is folded above it.
+        # Wide enough for the longest number, `5.0000`; a model's name is folded.
         table.add_column(escape(head), justify="right", overflow="fold", min_width=6, max_width=10)
     for block, rows in blocks:
         table.add_row(block)
@@ -154,11 +158,11 @@ def by_column(
 
 
 def empty(title: str, notes: str = "") -> Table:
-    """A table without columns so far, in this suite's style."""
+    """Return a table without columns, in this package's style."""
     from rich import box
     from rich.table import Table
 
-    # Wrapped, they would break as narrow as the columns are: "the paper's Table" and "6".
+    # Wrapping would break title and notes at the width of the columns: "the paper's Table" and "6".
     return Table(
         title=_whole(title, "table.title"),
         title_justify="left",
@@ -170,7 +174,7 @@ def empty(title: str, notes: str = "") -> Table:
 
 
 def _whole(text: str, style: str) -> Text:
-    """A text whose lines stay as they are, wider than the table where they have to be."""
+    """Return a text whose lines are never broken, even if they are wider than the table."""
     from rich.text import Text
 
     return Text(text, style=style, no_wrap=True, overflow="ignore")

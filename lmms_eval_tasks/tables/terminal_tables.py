@@ -1,4 +1,4 @@
-"""Tables on a terminal of any width: what does not fit beside stands below, nothing is cut off."""
+"""Tables on a terminal of any width: a wide table is split into parts, nothing is cut off."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Column, Table
 
-# A path or an error in brackets is no markup of rich's, and ":x:" no picture.
+# Options of rich: brackets in a path or an error are no markup, and ":x:" is no picture.
 _PLAIN: Any = {"highlight": False, "markup": False, "emoji": False}
-NAME_WIDTH = 34  # columns that a column of names takes at most
+NAME_WIDTH = 34  # most characters of a column of names
 
 
-def show(console: Console, made: Iterable[RenderableType]) -> None:
-    """Print tables and lines; a wide table in several parts, each with its names."""
+def show(console: Console, renderables: Iterable[RenderableType]) -> None:
+    """Print tables and lines; a wide table is split into parts, which all have the names."""
     from rich.table import Table
 
-    for one in made:
+    for one in renderables:
         if not isinstance(one, Table):
             console.print(_shown(one), **_PLAIN)
             continue
@@ -33,17 +33,17 @@ def show(console: Console, made: Iterable[RenderableType]) -> None:
             console.print(_shown(one.caption), style="table.caption", **_PLAIN)
 
 
-def as_file(made: Iterable[RenderableType]) -> str:
-    """Tables and lines as the text of a file, of any width."""
+def as_file(renderables: Iterable[RenderableType]) -> str:
+    """Return tables and lines as the text of a file."""
     from rich.console import Console
 
     stream = io.StringIO()
-    show(Console(file=stream, width=UNSEEN), made)
+    show(Console(file=stream, width=UNSEEN), renderables)
     return stream.getvalue()
 
 
 def _shown(part: RenderableType) -> RenderableType:
-    """A text without what a terminal obeys; markup in it stays markup."""
+    """Return a text without control characters of terminals; rich's markup stays."""
     from rich.text import Text
 
     if isinstance(part, Text):
@@ -53,9 +53,9 @@ def _shown(part: RenderableType) -> RenderableType:
 
 
 def parts(table: Table, width: int) -> list[Table]:
-    """A table as one or more that are at most `width` wide, without title and caption.
+    """Return a table as tables that are at most `width` wide, without title and caption.
 
-    The columns of names, which are aligned to the left, stand in each of them.
+    Each of them has the columns of names, which are aligned to the left.
     """
     from itertools import takewhile
 
@@ -72,7 +72,7 @@ def parts(table: Table, width: int) -> list[Table]:
 
 
 def _width(column: Column, *, whole: bool = False) -> int:
-    """Columns of the terminal that it takes, the space beside it included."""
+    """Return the width of a column in characters, including the space beside it."""
     texts = [str(column.header), *map(str, column.cells)]
     widest = max((len(line) for text in texts for line in text.split("\n")), default=0)
     if column.justify == "left" and not whole:
@@ -81,10 +81,10 @@ def _width(column: Column, *, whole: bool = False) -> int:
 
 
 def _of_columns(table: Table, columns: Sequence[Column], names: int | None = None) -> Table:
-    """Some columns as a table of their own; `names` is how wide a column of names may be."""
+    """Return some columns as a table; `names` is the largest width of a column of names."""
     from rich.table import Table
 
-    own = [column.copy() for column in columns]  # without cells
+    own = [column.copy() for column in columns]  # the copy has no cells
     for column in own:
         column.header = _shown(column.header)
         column.max_width = names if column.justify == "left" else None

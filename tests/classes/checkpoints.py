@@ -45,7 +45,7 @@ def build(family: str, folder: Path) -> Path:
 
     place = folder / family
     if family in tiny.KINDS:
-        return tiny.build(family, place)
+        return tiny.build_checkpoint(family, place)
     if not place.is_dir():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)

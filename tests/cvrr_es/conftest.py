@@ -19,7 +19,7 @@ def sample_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("cvrr_es_sample") / "cvrr_es"
     folder.mkdir()
-    sample.write("cvrr_es", folder)
+    sample.write_sample("cvrr_es", folder)
     return folder
 
 

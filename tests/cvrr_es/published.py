@@ -42,7 +42,7 @@ def write(
     results = real_data() / kind / "judge_results"
     folder.mkdir(parents=True, exist_ok=True)
     clip = folder / "clip.mp4"
-    videos = sample.videos()
+    videos = sample.sample_videos()
     next(own for name, own in videos.items() if name.endswith("/box.mp4")).write(clip)
     place = folder / "root" / "cvrr_es"
     release_from_judgements(results, place, clip, model=model, dimensions=dimensions)
@@ -52,7 +52,7 @@ def write(
         for number, row in enumerate(json.loads((results / model / f"{name}.json").read_text()), 1)
     }
     replies, recordings = [], []
-    for one in release.read(place).questions:
+    for one in release.read_release(place).questions:
         row = judged[one.id]
         answer = asked(row)["pred"].strip().removesuffix("</s>").strip()
         said = next(part for part in row if isinstance(part, dict) and "score" in part)

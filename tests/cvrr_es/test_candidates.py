@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import release
-from lmms_eval_tasks.cvrr_es.candidates import Aligned, align, fitting, join, read
+from lmms_eval_tasks.cvrr_es.candidates import Aligned, align, fitting, join, read_candidates
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
@@ -28,7 +28,7 @@ from tests.cvrr_es.release_files import (
 from tests.cvrr_es.scored import PART, REFUSED, TIME
 
 CONTINUITY = "continuity_and_object_instance_count"
-FITS = "answers that fit no question of the release, or several"
+FITS = "answers that fit no question of the release, or several questions"
 LACKS = "questions without an answer"
 
 
@@ -37,12 +37,12 @@ def asks(tmp_path: Path) -> Release:
     """Three questions and one that repeats."""
     rows = [row("A?", "a"), row("X?", "x1"), row("B?", "b"), row("X?", "x2")]
     write(tmp_path / "release", PART, rows)
-    return release.read(tmp_path / "release")
+    return release.read_release(tmp_path / "release")
 
 
 def alone(path: Path, asks: Release) -> Aligned:
     """The one candidate that is there."""
-    ((name, own),) = read([path]).items()
+    ((name, own),) = read_candidates([path]).items()
     return align(name, own, asks)
 
 
@@ -71,7 +71,7 @@ def test_tokens_ends_and_empty_answers(tmp_path: Path, asks: Release) -> None:
         assert fitting([tmp_path / "predictions"], asks) == [found]
     for question in ("A <image> here?", "<b> in bold?", "< image >?"):  # is no image token
         write(tmp_path / "release", PART, [row(question)])
-        found = aligned(tmp_path, release.read(tmp_path / "release"), [(question, "Yes.")])
+        found = aligned(tmp_path, release.read_release(tmp_path / "release"), [(question, "Yes.")])
         assert len(found.answers) == 1
 
 
@@ -83,10 +83,10 @@ def test_what_does_not_fit(tmp_path: Path, asks: Release, monkeypatch: pytest.Mo
             [("A?", "1"), ("A?", "1"), ("X?", None), ("B?", None), (3, "4")],
             [
                 f"{FITS}: 4, first 'A?'",
-                "answers whose `A` is no text: 1, first 'B?'",
+                "answers whose `A` is not a text: 1, first 'B?'",
                 f"{LACKS}: 3, first {PART}/001 (A?)",
             ],
-            "model: not one answer fits",
+            "model: no answer fits",
         ),
         (
             [("A?", "1"), ("X?", "2"), ("Z?", "3"), ("X?", "4")],
@@ -105,7 +105,7 @@ def test_what_does_not_fit(tmp_path: Path, asks: Release, monkeypatch: pytest.Mo
     assert found.problems == (f"model: no answers in {PART} (4 questions)",)
     # A bad row of the release is no problem of the answers.
     write(tmp_path / "release", PART, [row("A?"), row("X?", ""), row("X?", "x2")])
-    again = release.read(tmp_path / "release")
+    again = release.read_release(tmp_path / "release")
     found = aligned(tmp_path, again, [("A?", "1"), ("X?", "2"), ("X?", "3")])
     assert (found.answers, found.problems) == ({f"{PART}/001": "1", f"{PART}/003": "3"}, ())
 
@@ -115,18 +115,18 @@ def test_folders(tmp_path: Path) -> None:
         file = predict(tmp_path / "all" / model, PART, [("A?", model)])
     (tmp_path / "all" / "notes").mkdir()
     predict(tmp_path / "alone", TIME, [("A?", "x")])
-    found = read([tmp_path / "alone", tmp_path / "all", tmp_path / "all"])
+    found = read_candidates([tmp_path / "alone", tmp_path / "all", tmp_path / "all"])
     names = [(name, list(own)) for name, own in found.items()]
     assert names == [("alone", [TIME]), ("one", [PART]), ("two", [PART])]
-    refused(DataError, "nowhere: no such file or folder", read, [tmp_path / "nowhere"])
+    refused(DataError, "nowhere: no such file or folder", read_candidates, [tmp_path / "nowhere"])
     for path in (tmp_path / "all" / "notes", file):
-        refused(DataError, f"{path}: no answers of a candidate", read, [path])
+        refused(DataError, f"{path}: no answers", read_candidates, [path])
     predict(tmp_path / "b" / "one", PART, [("A?", "x")])
     both = [tmp_path / "all", tmp_path / "b"]
-    refused(DataError, rf"two files with answers in {PART} by one:", read, both)
+    refused(DataError, rf"two files with answers in {PART} by one:", read_candidates, both)
     for content in ('{"a": 1}', "[]", "[1]"):
         file.write_text(content)
-        refused(DataError, f"^{file}: expected a list", read, [file.parent])
+        refused(DataError, f"^{file}: expected a list", read_candidates, [file.parent])
 
 
 # --- which answer is to which question -----------------------------------------------------------
@@ -226,16 +226,21 @@ def test_names_of_saved_runs(tmp_path: Path) -> None:
     config = {"config": {"model": "tiny", "model_args": "a=1"}}
     (tmp_path / "run" / "20250101_results.json").write_text(json.dumps(config))
     for paths in ([tmp_path / "run"], parts):
-        ((name, own),) = read(paths).items()
+        ((name, own),) = read_candidates(paths).items()
         assert (name, {*own}) == ("tiny (a=1)", {PART, TIME})
     items = [item(n, "x", candidate="tiny") for n in (1, 2)]
     file = save(tmp_path / "named", items)
-    assert list(read([file])) == ["tiny"]
+    assert list(read_candidates([file])) == ["tiny"]
     items[1]["candidate"] = "huge"
     save(tmp_path / "named", items)
-    refused(DataError, "answers of tiny and of huge; one file, one model", read, [file])
+    refused(
+        DataError,
+        "answers of tiny and of huge; a file may hold the answers of only one model",
+        read_candidates,
+        [file],
+    )
     file = save(tmp_path / "bad", [item(1, "x")], "cvrr_judge")
-    refused(DataError, "cvrr_judge is no task with answers of CVRR-ES", read, [file])
+    refused(DataError, "cvrr_judge is not a task with answers of CVRR-ES", read_candidates, [file])
 
 
 # --- the five published models' answers, and annotations made of the published judgements ---------
@@ -250,7 +255,7 @@ def test_every_published_answer(order: str, model: str, tmp_path: Path) -> None:
     and two of its blocks stood elsewhere.
     """
     results, source = (real_data() / name for name in ("judge_results", "predictions"))
-    asks = release.read(release_from_judgements(results, tmp_path, model=order))
+    asks = release.read_release(release_from_judgements(results, tmp_path, model=order))
     found = alone(source / model, asks)
     assert (found.candidate, found.empty) == (model, ())
     for dimension in DIMENSIONS:

@@ -36,11 +36,11 @@ def look(*tasks: str) -> data.Checked:
 
 
 def docs(task: str) -> list[Any]:
-    return prepare.docs(BENCHMARK, task)
+    return prepare.usable_docs(BENCHMARK, task)
 
 
 def ran(*names: str) -> dict[str, Any]:
-    prepare.check(names)
+    prepare.check_tasks(names)
     return annotated("cvrr_es", *names)
 
 
@@ -92,7 +92,9 @@ class TestCandidates:
         with pytest.raises(DataError, match=r"candidates Ada! and ada .*kappa_of_ada.*rename"):
             look("cvrr_judge")
         monkeypatch.setenv(CVRR_CANDIDATES, "")
-        with pytest.raises(DataError, match=r"no candidates to judge: .*--cvrr-candidates or LMMS"):
+        with pytest.raises(
+            DataError, match=r"no answers to judge: .*--cvrr-candidates PATH,PATH .or LMMS"
+        ):
             look("cvrr_judge")
 
 
@@ -100,7 +102,7 @@ class TestRatings:
     def test_shown(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Off the scale they stop, or are left out: nobody is shown a 7."""
         for kind in ("collective", "mixture"):
-            with pytest.raises(DataError, match=r"no ratings of other judges: .*--cvrr-ratings"):
+            with pytest.raises(DataError, match=r"no ratings by other judges: .*--cvrr-ratings"):
                 look("cvrr_judge", f"cvrr_judge_{kind}")
         named(CVRR_RATINGS, [rating(1, 7), rating(2, 4)], tmp_path, monkeypatch)
         with pytest.raises(DataError, match="rating: Input should be less than or equal to 5"):
@@ -114,9 +116,15 @@ class TestRatings:
         assert data.reference() == []
         both = [rating(1, 2, who, round="reference") for who in ("debate", "single")]
         for rows, told in (
-            ([rating(1, 4)], r"no rows of the round `reference` .*tasks debate"),
-            (both, "partial_actions/001, ada: reference ratings by debate and single; name one"),
-            ([rating(1, 3, "debate", "Z", round="reference")], "no reference rating is of these"),
+            ([rating(1, 4)], r"no ratings of the round `reference` .*tasks debate"),
+            (
+                both,
+                "partial_actions/001, ada: reference ratings by debate and single; name only one",
+            ),
+            (
+                [rating(1, 3, "debate", "Z", round="reference")],
+                "no reference rating belongs to these",
+            ),
         ):
             named(CVRR_REFERENCE, rows, tmp_path, monkeypatch)
             with pytest.raises(DataError, match=told):
@@ -145,7 +153,7 @@ def test_docs_of_questions(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "reference": "A planted cat sleeps.",
         "references": ["A planted cat sleeps."],
         "lure": "Nobody planted is there.",
-        "data": release.read(settings.required_folder("cvrr_es", "CVRR-ES", "")).digest,
+        "data": release.read_release(settings.required_folder("cvrr_es", "CVRR-ES", "")).digest,
         "task": ANSWER,
     }
     second = docs(OTHER)
@@ -192,7 +200,7 @@ class TestResults:
         assert set(section["first_ratings"]) == {"cvrr_judge_mixture", "cvrr_judge_collective"}
         monkeypatch.delenv(CVRR_REFERENCE)
         (warning,) = limits_of(ran("cvrr_judge"))
-        assert warning.startswith(f"no reference ratings were named ({CVRR_REFERENCE})")
+        assert warning.startswith("no reference ratings (--cvrr-reference)")
 
     def test_where_nobody_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The paper does not say what happens: it is named."""
@@ -206,7 +214,7 @@ class TestResults:
         )
         assert limits_of(ran("cvrr_judge_mixture")) == [
             "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
-            "dimension; theta=0.99,cross_fit=no), and there the final judge rates alone",
+            "dimension; theta=0.99,cross_fit=no); there the final judge rates alone",
             "cvrr_judge_mixture: no first rating by Mine! itself, which the published mixture may "
-            "be shown too: name its cvrr_judge run with --cvrr-ratings",
+            "also see: name its cvrr_judge run with --cvrr-ratings",
         ]

@@ -29,7 +29,7 @@ def reply(pred: str = "correct", score: object = 4, reason: str = "It's so.") ->
 
 
 def test_everything_reaches_the_judge_and_the_answer_is_delimited() -> None:
-    system, user = render(judge.criterion(), {**FIELDS, "candidate": "an {x}\n'other'"})
+    system, user = render(judge.answer_criterion(), {**FIELDS, "candidate": "an {x}\n'other'"})
     for text in ("Who runs?", "A dog.", "an {x}\n'other'", "<candidate-"):
         assert text in user["content"]
     schema = schema_of(judge.Judgement)  # the published one
@@ -41,7 +41,7 @@ def test_everything_reaches_the_judge_and_the_answer_is_delimited() -> None:
 
 
 def test_both_numbers_of_one_reply() -> None:
-    criterion = judge.criterion()
+    criterion = judge.answer_criterion()
     for text, right, points in (
         (reply("correct", 0), 1.0, 0.0),
         (reply("incorrect", 4.5), 0.0, 4.5),
@@ -55,7 +55,9 @@ def test_both_numbers_of_one_reply() -> None:
         ('{"prediction": "incorrect", "score": 1, "reason": "No dog."}', 0.0, 1.0),
         ("{'prediction': 'correct', 'score': 4, 'reason': null}", 1.0, 4.0),
     ):
-        verdict = Verdict(criterion.score(reader.read(text, criterion.schema)), "ok", "r", text)
+        verdict = Verdict(
+            criterion.score(reader.read_reply(text, criterion.schema)), "ok", "r", text
+        )
         assert (verdict.score, judge.points(verdict)) == (right, points)
     # A third label is none: the answer leaves the published accuracy.
     others = [
@@ -66,7 +68,7 @@ def test_both_numbers_of_one_reply() -> None:
     ]
     for text in (*others, f"[{reply()}, {reply()}]", '{"pred": "correct"}', "yes"):
         with pytest.raises(reader.UnreadableError):
-            reader.read(text, judge.Judgement)
+            reader.read_reply(text, judge.Judgement)
     assert judge.points(Verdict(None, "parse_failure", raw=reply())) is None
     assert judge.points(Verdict(1.0, "ok", raw="edited by hand")) is None
 
@@ -125,7 +127,7 @@ def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> Non
     for name in (*REAL, *ITEM, PART, "reference", "ground truth", "Judge E"):
         assert name.lower() not in text.lower()
     blocks = [(tag, body) for tag, _, body in BLOCK.findall(text)]
-    for letter, given in zip("ABCD", judge.named(ROWS).values(), strict=True):
+    for letter, given in zip("ABCD", judge.rows_by_judge(ROWS).values(), strict=True):
         level = RATINGS[int(given.rating or 0)].capitalize()
         assert text.count(f"Judge {letter} rated the reply {given.rating:g} ({level})") == 1
         assert (f"judge_{letter.lower()}_reason", given.reason) in blocks
@@ -136,14 +138,14 @@ def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> Non
 
 
 def test_names_are_stable_and_stay_with_no_judge() -> None:
-    order = list(judge.named(ROWS).values())
+    order = list(judge.rows_by_judge(ROWS).values())
     for shuffled in itertools.permutations(ROWS):
-        assert list(judge.named(shuffled).values()) == order
+        assert list(judge.rows_by_judge(shuffled).values()) == order
     without = [one for one in order if one is not order[1]]
-    assert list(judge.named(without).values()) == without
+    assert list(judge.rows_by_judge(without).values()) == without
 
     def first_of(item: AnswerKey) -> str:
-        return judge.named([row(name, 3, item=item) for name in REAL])["Judge A"].judge
+        return judge.rows_by_judge([row(name, 3, item=item) for name in REAL])["Judge A"].judge
 
     first = Counter(
         first_of(AnswerKey(f"partial_actions/{n:03d}", f"X{n % 7}")) for n in range(400)

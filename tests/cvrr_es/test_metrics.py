@@ -88,7 +88,7 @@ def test_means_weigh_dimensions_the_same(
     # What broke is no number, and was told: a mean over fewer dimensions would be another one.
     broken = {f"cvrr_es_{PART}": several("right 5"), f"cvrr_es_{TIME}": [{"status": "ok"}]}
     assert metrics.means(broken)["mean_acc"] is None
-    assert "acc failed and is reported as N/A" in capsys.readouterr().err
+    assert "acc cannot be computed and is reported as N/A" in capsys.readouterr().err
     assert aggregation.joined(BENCHMARK.joint_metrics[0], {}) == {}
 
 

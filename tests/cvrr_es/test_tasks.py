@@ -52,7 +52,7 @@ def on_sample(sample_folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def docs(task: str) -> list[Any]:
-    return prepare.docs(BENCHMARK, task)
+    return prepare.usable_docs(BENCHMARK, task)
 
 
 def test_no_reference_and_no_judge_in_a_request(on_sample: Path) -> None:
@@ -135,9 +135,9 @@ def test_a_later_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         file = write_ratings(tmp_path / "reference.jsonl", rows)
         monkeypatch.setenv(CVRR_REFERENCE, str(file) if rows else "")
         found = rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", made)], None)
-        (own,) = found.found
+        (own,) = found.numbers
         numbers, missing = own.values, own.details["kappa"]["pooled"]["missing"]
-        told = [line for line in found.told() if "no rating of these answers" in line]
+        told = [line for line in found.lines() if "no rating of these answers" in line]
         return (numbers["kappa"], numbers["leniency"], missing), told
 
     assert rescored(None) == ((None, None, 3), [])
@@ -154,5 +154,7 @@ def test_a_rating_that_lacks_its_reference() -> None:
     """None is no reference; without the field nobody knows."""
     items = [rated(4, rated_doc(place)) for place in (1, 2)]
     del items[1]["reference_rating"]
-    with pytest.raises(DataError, match=rf"{PART}/002.* has no `reference_rating`; take its line"):
+    with pytest.raises(
+        DataError, match=rf"{PART}/002.* has no `reference_rating`; delete its line"
+    ):
         rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", items)], None)

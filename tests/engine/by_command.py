@@ -41,7 +41,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The tiny checkpoints that stand for the released ones, by these."""
     checkpoints.add()
     root = tmp_path_factory.mktemp("checkpoints")
-    made = {name: tiny.build(kind, root / kind) for name, kind in TINY.items()}
+    made = {name: tiny.build_checkpoint(kind, root / kind) for name, kind in TINY.items()}
     config = made["Qwen/Qwen2.5-VL-7B-Instruct"] / "config.json"
     told = json.loads(config.read_text())
     told["text_config"]["max_position_embeddings"] = 128000  # as the released one's
@@ -174,7 +174,7 @@ def test_an_engine_that_is_killed_ends_the_run_and_the_same_command_goes_on(
         engine = ["-P", str(process.pid), "-f", "VLLM::EngineCore"]
         subprocess.run(["pkill", "-KILL", *engine], check=True)
         begun = time.monotonic()
-        while "vLLM's engine has ended" not in (tmp_path / "stderr").read_text():
+        while "vLLM's engine has stopped" not in (tmp_path / "stderr").read_text():
             assert time.monotonic() - begun < 60
             time.sleep(0.1)
         told = time.monotonic() - begun
@@ -182,7 +182,7 @@ def test_an_engine_that_is_killed_ends_the_run_and_the_same_command_goes_on(
     ended = time.monotonic() - begun
     said = (tmp_path / "stderr").read_text()
     assert code == 2, said[-3000:]
-    (line,) = re.findall(r"lmms-eval-tasks: (.*vLLM's engine has ended.*)", said)
+    (line,) = re.findall(r"lmms-eval-tasks: (.*vLLM's engine has stopped.*)", said)
     assert "Traceback" not in said[said.index(line) - 200 :]
     done = run(command, tmp_path)
     assert done.code == 0, done.stderr[-3000:]

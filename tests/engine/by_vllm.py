@@ -99,7 +99,7 @@ def test_a_run_is_what_transformers_makes_of_it(
     from lmms_eval.evaluator import simple_evaluate
 
     checkpoints.add()
-    folder = tiny.build(family.kind, tmp_path / family.kind)
+    folder = tiny.build_checkpoint(family.kind, tmp_path / family.kind)
     arguments = ",".join(f"{k}={v}" for k, v in {"pretrained": folder, **ENGINE, **SMALL}.items())
     results = simple_evaluate(
         model="tasks_vllm",

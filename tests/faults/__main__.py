@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from lmms_eval_tasks.sample import build
+from lmms_eval_tasks.sample import build_sample
 from tests import warm
 from tests.conftest import environment
 from tests.faults.home import Home, Subject, reply
@@ -67,7 +67,7 @@ def complaints(fault: Fault, lost: Lost) -> list[str]:
 def played(chosen: Sequence[Fault], folder: Path) -> dict[str, list[Lost]]:
     """All moments of these faults on all subjects."""
     cache = folder / "cache"
-    build(cache / "sample")
+    build_sample(cache / "sample")
     servers = [warm.Server(environment(cache)) for _ in range(AT_ONCE)]
     done: dict[str, list[Lost]] = {fault.name: [] for fault in chosen}
     # What asks an endpoint is tried on one subject: the host's class is the same for all.

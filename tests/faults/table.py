@@ -66,8 +66,8 @@ VLLM = (
     *("--model", "tasks_vllm", "--tasks", "maia_vsv_1frame", "--limit", "192"),
     *("--batch_size", str(IN_FLIGHT), "--model_args", "pretrained=checkpoint"),
 )
-GOES_ON = r"replies were kept of a run that was stopped: going on from there"
-NOT_SAVED = r"the results were not saved .*the same command goes on"
+GOES_ON = r"replies are taken from a run that was stopped"
+NOT_SAVED = r"the results were not saved .*run the same command again"
 DAMAGE = ("truncate", "empty", "garble", "zero", "remove")
 CUT, KILLED = -25, -9  # SIGXFSZ, SIGKILL
 
@@ -93,7 +93,7 @@ FAULTS = [
             replies=(2 if together else 1) * IN_FLIGHT,
             together=together,
             model=ENDPOINT,
-            honest="replies on their way: as many as the class has requests in flight",
+            honest="replies on their way: as many as the class has requests at a time",
         )
         for name, together, kills in (
             ("", "", [(100, 0.1), (1, 0), (64, 0.3), (190, 0)]),
@@ -105,7 +105,7 @@ FAULTS = [
         at(100, 1, 21, 150),
         "asked",
         "kill engine",
-        r"vLLM's engine has ended \(exit code -9;",
+        r"vLLM's engine has stopped \(exit code -9;",
         (2,),
         replies=IN_FLIGHT,
         model=VLLM,
@@ -126,7 +126,8 @@ FAULTS = [
             [Moment(n, (name,)) for n in numbers],
             "verdict",
             "signal",
-            rf"interrupted by {name}: .*replies of the judge are kept in .* goes on from there",
+            rf"interrupted by {name}: .*replies of the judge are kept in .* "
+            r"again to continue from there",
             (128 + code,),
             judge="never answers",
             honest="requests on their way to the judge: up to 16",
@@ -139,7 +140,7 @@ FAULTS = [
         [Moment(n, ("remove", f"cache/judge/{name}")) for n in (10, 1) for name in ("*", "*3")],
         "verdict",
         "spoil",
-        "was removed or replaced while it was in use: written again, with",
+        "was removed or replaced while the run used it; it is written again with",
     ),
     Fault(
         "kill -9, kept replies damaged",

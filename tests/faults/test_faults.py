@@ -69,7 +69,7 @@ def test_a_log_on_a_full_disk_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     told: list[str] = []
     with suppress(OSError), open("/dev/full", "w", buffering=1) as full:
         monkeypatch.setattr(sys, "stderr", full)
-        notify.say("a line")
+        notify.notify("a line")
         monkeypatch.undo()
         told.append("went on")
     assert told == ["went on"]

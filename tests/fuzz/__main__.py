@@ -61,7 +61,7 @@ def main(wanted: int, seed: int = 0, wanted_files: int = 0) -> int:
     """Run both; the exit code: were there failures?"""
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as name, run.use(run.JudgeSession(JudgeLimits())):
-        root = sample.build(Path(name) / "sample")
+        root = sample.build_sample(Path(name) / "sample")
         os.environ |= readers.environment(root)
         for kind, work in (
             ("texts", lambda: texts(wanted, seed, root)),

@@ -115,7 +115,7 @@ def _data(root: Path) -> Iterator[Handed]:
 
 def _docs(name: str, root: Path) -> None:
     """All that is made of a benchmark's data before a model is loaded, without its media."""
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     benchmark.status(root)
     found = benchmark.load([*benchmark.tasks], videos=False)
     for task in benchmark.tasks.values():
@@ -139,7 +139,7 @@ def _prompts_of(name: str) -> None:
 
         debate.load_prompts()
         return
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     benchmark.prompts([*benchmark.tasks])
     benchmark.judge_prompt()
     benchmark.criteria()
@@ -187,14 +187,16 @@ def _named(sample: Path, folder: Path) -> Iterator[Handed]:
     yield one("key.json", {"0" * 24: ["A", "B"]}, fake_replies.load_key)
     for name in ("first", "reference"):
         rows = (sample / "cvrr_es" / "ratings" / f"{name}.jsonl").read_text("utf-8")
-        yield one(f"ratings {name}.jsonl", rows, lambda file: ratings.read([file]))
+        yield one(f"ratings {name}.jsonl", rows, lambda file: ratings.read_ratings([file]))
     part = {"startTime": 0, "endTime": 9.5, "transcript": "Ann opens doors.", "movieId": "m"}
     window = {"movieStartTime": 3603.0, "movieEndTime": 3610}
-    yield one("recap.json", {"videoId": "v", "segments": [part | window, part]}, recap_file.read)
+    yield one(
+        "recap.json", {"videoId": "v", "segments": [part | window, part]}, recap_file.read_recap
+    )
     scores = lambda file: structure.read_scores(file, Path("v.mp4"), range(9), 90)  # noqa: E731
     yield one("importance.json", [0.5] * 9, scores)
     srt = next(file for file in readable(sample / "maverix") if file.suffix == ".srt")
-    yield one("subtitles.srt", srt.read_text("utf-8"), subtitles.read)
+    yield one("subtitles.srt", srt.read_text("utf-8"), subtitles.read_cues)
 
 
 def _others(sample: Path, folder: Path) -> Iterator[Handed]:
@@ -204,7 +206,7 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
         for name, own in rows.items():
             write_table(folder / ending / f"{name}.{ending}", own)
         tables = folder / ending
-        yield Handed(f"tables as {ending}", tables, partial(release.read, tables))
+        yield Handed(f"tables as {ending}", tables, partial(release.read_release, tables))
     array = folder / "array" / "one.npy"
     array.parent.mkdir()
     np.save(array, np.ones(9))
@@ -215,10 +217,10 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
     shutil.copyfile(sample / "maia" / "videos" / "1.mp4", video)
     yield Handed("video", video.parent, partial(_clip, video), media=True)
     clone = authors.build(folder / "clone", authors.MAIA)
-    write = partial(authors_prompts.write, "maia", clone, folder / "written")
+    write = partial(authors_prompts.write_prompts, "maia", clone, folder / "written")
     yield Handed("authors' code", clone, write)
 
 
 def _clip(file: Path) -> None:
     video_checks.probe(file)
-    clip_specs.make(file, clip_specs.MediaSpec("uniform", 2))
+    clip_specs.make_clip_file(file, clip_specs.MediaSpec("uniform", 2))

@@ -25,7 +25,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, reader
-from lmms_eval_tasks.judges.asking import settle
+from lmms_eval_tasks.judges.asking import run_scoring
 from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Token
 from lmms_eval_tasks.judges.providers.replay import NoJudge
@@ -80,7 +80,7 @@ def environment(root: Path) -> dict[str, str]:
 def found(root: Path, most: int = 40) -> list[Scored]:
     """Tasks, one of those with the same `score` and metrics, with up to `most` docs each."""
     made: dict[Any, Scored] = {}
-    for benchmark in map(registry.load, registry.NAMES):
+    for benchmark in map(registry.load_benchmark, registry.NAMES):
         looked = benchmark.load([*benchmark.tasks], videos=False)
         recorded: dict[str, list[str]] = {}
         for file in (root / benchmark.name).glob("*.jsonl"):
@@ -102,15 +102,15 @@ def found(root: Path, most: int = 40) -> list[Scored]:
 def _unjudged(task: Task, kept: Mapping[str, Any], doc: Mapping[str, Any]) -> dict[str, Any]:
     skipped = NoJudge().verdicts
     scoring = task.score(kept, task.example_reply(doc, 0))
-    made = settle(scoring, lambda asks: [skipped(ask.criterion, {}, 1)[0] for ask in asks])
+    made = run_scoring(scoring, lambda asks: [skipped(ask.criterion, {}, 1)[0] for ask in asks])
     return {**kept, **made}
 
 
 def _replies(task: Task, doc: Mapping[str, Any], number: int) -> Iterator[str]:
     yield task.example_reply(doc, number)
     with suppress(TasksError):
-        known = fake_replies.known(doc)
-        yield from (known.right, known.wrong, known.unreadable, *known.drawn)
+        known = fake_replies.known_replies(doc)
+        yield from (known.right, known.wrong, known.unreadable, *known.random_replies)
 
 
 @cache
@@ -160,7 +160,7 @@ class Fuzz:
         try:
             with at_most(SECONDS) as took:
                 item, scoring = _scoring(one, random, reply)
-                made = settle(scoring, lambda asks: [judged(asked, ask) for ask in asks])
+                made = run_scoring(scoring, lambda asks: [judged(asked, ask) for ask in asks])
                 problem = off_range(one.task, {**item, **made, "reply": reply})
         except (Exception, TooSlow) as error:
             problem = repr(error)
@@ -242,12 +242,12 @@ class _Judge(Judge):
             text, random.choice(("stop", "stop", "stop", "length", "\0")), tokens=tokens
         )
         start = time.process_time()
-        verdict = reader.judged(criterion, fields, reply, "fuzz")
+        verdict = reader.read_verdict(criterion, fields, reply, "fuzz")
         took = time.process_time() - start
         self.seconds += took
         self._fuzz.tallies.setdefault(f"judge: {criterion.name}", Tally()).add(took, self._number)
         if verdict.status == "ok":
-            value = reader.said(criterion, fields, verdict)
+            value = reader.parsed_reply(criterion, fields, verdict)
             if value is not None:  # a bare rating is no object
                 _validator(criterion).validate(value.model_dump(mode="json"))
         return verdict
@@ -281,7 +281,7 @@ def off_range(task: Task, item: Mapping[str, Any]) -> str:
         if item.get(name) is not None and not fits(item):
             return f"{name} {item[name]!r}"
     for metric in task.metrics:
-        value = metric.compute(metric.own([item]))
+        value = metric.compute(metric.counted_items([item]))
         if isinstance(value, float) and not math.isfinite(value):
             return f"{metric.name} is {value}"
         if metric.is_share and value is not None and not 0 <= value <= 1:

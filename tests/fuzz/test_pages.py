@@ -82,8 +82,8 @@ def saved(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFacto
 def report_page(saved: list[Path], folder: Path, dress: Dress) -> str:
     both = [hostile.dressed(run, folder / run.name, dress) for run in saved]
     with pytest.MonkeyPatch.context() as patch:  # how many lines there are follows from the texts
-        patch.setattr(readings, "notes", one_note)
-        return run_page.html(compared_runs.read(both))
+        patch.setattr(readings, "reply_notes", one_note)
+        return run_page.html(compared_runs.read_sides(both))
 
 
 def one_note(task: Task, items: Items) -> list[readings.Note]:

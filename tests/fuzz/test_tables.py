@@ -50,7 +50,7 @@ def test_on_a_terminal(text):
     """Neither its codes nor rich's markup do anything; the text is all there."""
     out = io.StringIO()
     screen = Console(file=out, width=400, force_terminal=True, color_system=None)
-    terminal_tables.show(screen, [*exports.tables(rows(text)), text])
+    terminal_tables.show(screen, [*exports.run_tables(rows(text)), text])
     told = out.getvalue()
     assert not set(told) & {"\0", "\x07", "\x9b", "\u202e", "\ud83d"}
     assert "\x1b[2J" not in told
@@ -60,7 +60,7 @@ def test_on_a_terminal(text):
 
 
 def test_lines_for_the_user(capsys):
-    notify.say("\x1b[2Jm\ud83d")
+    notify.notify("\x1b[2Jm\ud83d")
     assert capsys.readouterr().err == "lmms-eval-tasks: \\x1b[2Jm\\ud83d\n"
 
 

@@ -91,7 +91,7 @@ def environment(cache: Path, judge: str) -> dict[str, str]:
         BARTSCORE: str(models / "bart"),
         CLIPSCORE: str(models / "clip"),
         BASELINES: ",".join(JUDGED_BASELINES),
-        **cvrr_study(sample.build(cache / "sample")),
+        **cvrr_study(sample.build_sample(cache / "sample")),
         CVRR_NAME: "Invented Hasty",
     }
 

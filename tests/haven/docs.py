@@ -57,7 +57,7 @@ def doc(
     if units is not None:
         made["units"] = list(units)
     if made["unit_frames"]:
-        made["unit_frames"] = [data.shown(spans[unit - 1], 2) for unit in made["units"]]
+        made["unit_frames"] = [data.shown_frames(spans[unit - 1], 2) for unit in made["units"]]
         made["n_images"] = sum(map(len, made["unit_frames"]))
     if task.kind == "grounding":
         made["sentences"] = _shuffled(sentences)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.haven import judge as texts
-from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
+from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, log_fields
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.runs import rescore
@@ -39,7 +39,7 @@ def of_doc(given: Mapping[str, Any], reply: Any) -> Item:
 
 def broken(task: str, **changes: Any) -> Item:
     """A reply whose scoring broke."""
-    return {**keep(doc(task, **changes)), **BLANK, "status": "error", "reply": "[1]"}
+    return {**log_fields(doc(task, **changes)), **BLANK, "status": "error", "reply": "[1]"}
 
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval_tasks.haven.sample import CHECK_BITS, COLUMNS, ROWS, TOP_EDGE, WIDTHS, check
+from lmms_eval_tasks.haven.sample import CHECK_BITS, COLUMNS, ROWS, TOP_EDGE, WIDTHS, check_sum
 from lmms_eval_tasks.utils.media.second_code import part
 
 _SURE = 60  # how far from half of full scale a cell's mean must be
 
 
 def read(picture: Any) -> tuple[int, ...] | None:
-    """The numbers of its mark; None if it is not one of the sample's, or cannot be read.
+    """The numbers of its mark; None if it is none of the sample's, or cannot be read.
 
     Args:
         picture: a PIL image, or red, green and blue of 0 to 255, (height, width, 3); of any size.
@@ -29,7 +29,7 @@ def read(picture: Any) -> tuple[int, ...] | None:
             return None
         found = found << 1 | (mean > 127.5)
     value = found >> CHECK_BITS
-    if found & (1 << CHECK_BITS) - 1 != check(value):
+    if found & (1 << CHECK_BITS) - 1 != check_sum(value):
         return None
     fields = []
     for width in reversed(WIDTHS):

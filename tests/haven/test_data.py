@@ -35,12 +35,12 @@ ALL = ["summe/video_1", "tvsum/video_1", "tvsum/video_2"]
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(TasksError) as error:
-        prepare.check(tasks)
+        prepare.check_tasks(tasks)
     return str(error.value)
 
 
 def asked(task: str) -> list[str]:
-    return [one["id"] for one in prepare.docs(BENCHMARK, task)]
+    return [one["id"] for one in prepare.usable_docs(BENCHMARK, task)]
 
 
 # --- which items can be asked ---------------------------------------------------------------------
@@ -50,14 +50,14 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     """Needed by tasks that show pictures; a bad record stops text proxies too."""
     lost = user / "videos" / "summe" / "video_1.mp4"
     lost.unlink()
-    prepare.check(PROXIES)
+    prepare.check_tasks(PROXIES)
     (user / "videos" / "tvsum" / "video_1.mp4").write_text("bad")
     write(user, "tvsum", 3, change=lambda given, _: given["video_3"].pop("frames"))
     unusable = "1 of 4 HAVEN videos cannot be used:\n  tvsum/video_3: tvsum_data.json"
     assert unusable in stopped("haven_v2v_text")
     for task in PICTURED:
         said = stopped(task, *PROXIES)
-        needed = f"(tasks that end in _text need none; {task} do):"
+        needed = f"(required by {task}, not by tasks that end in _text):"
         assert unusable in said
         assert f"2 of 3 HAVEN videos cannot be used {needed}" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
@@ -66,7 +66,7 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     for name in NAMES:
         without = {"tvsum/video_3", *([] if TASKS[name].text else ALL[:2])}
         assert found.left_out(name).keys() == without
-    prepare.check(["haven_v2t", "haven_v2t_text"])
+    prepare.check_tasks(["haven_v2t", "haven_v2t_text"])
     lost.touch()  # what is there while the docs are made plays no part: the check decides
     assert (asked("haven_v2t"), asked("haven_v2t_text")) == (ALL[2:], ALL)
     assert asked("haven_v2v") == [ALL[0], ALL[2]]  # was not checked, so is looked at now
@@ -80,17 +80,17 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
     for name in NAMES:
         lost = TASKS[name].kind in ("v2t", "v2v", "v2vt") and not TASKS[name].text
         assert list(found.left_out(name)) == (["summe/video_1"] if lost else []), name
-    why = "not run: needs 40 images, the model's limit is 20 (max_images)"
-    prepare.check(["haven_v2v"])
+    why = "not run: requires 40 images, the model's limit is 20 (max_images)"
+    prepare.check_tasks(["haven_v2v"])
     assert limits_of(annotated("haven", "haven_v2v")) == [
-        f"1 videos left out (summe/video_1), such as summe/video_1: {why}",
-        f"made with {HAVEN}=frames_per_shot=3,max_images=20: not the default",
+        f"1 videos skipped (summe/video_1), such as summe/video_1: {why}",
+        "made with --haven frames_per_shot=3,max_images=20: not the default",
     ]
     monkeypatch.setenv(HAVEN, "max_images=11,frames_per_shot=3")
     said = stopped("haven_v2t", "haven_temporal", "haven_v2t_text")
-    assert said.count("not one of 3 HAVEN videos") == 2
-    assert "  tvsum/video_2: not run: needs 12 images, the model's limit is 11" in said
-    assert said.endswith("Leave out what cannot be run: --tasks haven_v2t_text")
+    assert said.count("none of 3 HAVEN videos") == 2
+    assert "  tvsum/video_2: not run: requires 12 images, the model's limit is 11" in said
+    assert said.endswith("Tasks that can be run: --tasks haven_v2t_text")
 
 
 def test_a_task_without_items(user: Path) -> None:
@@ -98,8 +98,8 @@ def test_a_task_without_items(user: Path) -> None:
     for file in user.glob("*/h5/*.h5"):
         file.unlink()
     said = stopped(*SALIENCY, "haven_v2t", "haven_v2v")
-    assert said.count("videos can be asked about:\n  summe/video_1: summe.h5: no such file") == 3
-    assert said.endswith("Leave out what cannot be run: --tasks haven_v2t,haven_v2v")
+    assert said.count("videos can be run:\n  summe/video_1: summe.h5: no such file") == 3
+    assert said.endswith("Tasks that can be run: --tasks haven_v2t,haven_v2v")
     assert not stopped(*SALIENCY).endswith("--tasks ")
 
 
@@ -108,17 +108,17 @@ def test_what_stops_before_a_model_is_loaded(
 ) -> None:
     """Prompts, judge and CLIP model of the tasks that need them; options; data."""
     monkeypatch.setenv(CLIPSCORE, str(tmp_path / "none"))
-    prepare.check(["haven_v2v"])
-    assert "nothing is downloaded: name the folder" in stopped("haven_v2v", "haven_v2vt")
+    prepare.check_tasks(["haven_v2v"])
+    assert "models are not downloaded: name the folder" in stopped("haven_v2v", "haven_v2vt")
     monkeypatch.delenv(CLIPSCORE)
     monkeypatch.delenv(settings.JUDGE)  # gpt-4.1-mini, for which no key is set
     for name in NAMES:
         if TASKS[name].kind in ("v2t", "v2vt"):
             assert "key" in stopped(name)
         else:
-            prepare.check([name])
+            prepare.check_tasks([name])
     monkeypatch.setenv(settings.PROMPTS, str(tmp_path / "none"))
-    refused(PromptError, "folder of prompts does not exist", prepare.check, ["haven_v2v"])
+    refused(PromptError, "no such folder of prompts", prepare.check_tasks, ["haven_v2v"])
     for options, told in (
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
         ("shots=2", "shots: no such field"),
@@ -154,9 +154,9 @@ def test_a_record_is_told_from_others_by_what_it_says(
     """Not by where its files lie, nor by the rest of the release."""
 
     def prints() -> dict[str, str]:
-        return {record.id: data.row(record, "")["record"] for record in data.load().records}
+        return {record.id: data.row(record, "")["record"] for record in data.load_haven().records}
 
-    first, digest = prints(), data.load().digest
+    first, digest = prints(), data.load_haven().digest
     assert len(set(first.values())) == 3
     changes: list[Any] = [
         lambda given, _: given["frames"][3].update(description="Another."),
@@ -166,7 +166,7 @@ def test_a_record_is_told_from_others_by_what_it_says(
     for change in changes:
         write(user, "tvsum", 2, change=lambda g, a, c=change: c(g["video_1"], a["video_1"]))  # type: ignore[misc]
         assert [name for name, own in prints().items() if own != first[name]] == ["tvsum/video_1"]
-        assert data.load().digest != digest
+        assert data.load_haven().digest != digest
     write(user, "tvsum", 2)
     user.parent.rename(tmp_path / "other")
     monkeypatch.setenv(settings.DATA, str(tmp_path / "other"))
@@ -244,9 +244,11 @@ def test_frames_of_a_shot() -> None:
         ([2, 9], 4, [2, 9]),
         ([3, 4, 5], "authors", [3, 4, 5]),
     ):
-        assert data.shown(frames, limit) == shown
+        assert data.shown_frames(frames, limit) == shown
     for n, first in ((1, 1), (3, 3), (4, 4), (15, 4), (16, 5), (25, 8), (26, 8), (90, 8)):
-        assert data.shown(range(1, n + 1), "authors", "grounding") == list(range(1, first + 1))
+        assert data.shown_frames(range(1, n + 1), "authors", "grounding") == list(
+            range(1, first + 1)
+        )
     given = row(frames=24, shots=3)  # eight frames each
     found = made("haven_temporal", given, frames_per_shot=2)
     ends = {1: [1, 8], 2: [9, 16], 3: [17, 24]}
@@ -269,10 +271,10 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
 
     def prepared(*tasks: str, limit: float | None = None) -> None:
         read.clear()
-        prepare.check(tasks)
+        prepare.check_tasks(tasks)
         prepare.make_media(tasks, limit)
 
-    monkeypatch.setattr(indexed_frames, "frames", frames)
+    monkeypatch.setattr(indexed_frames, "load_frames", frames)
     prepared(*PROXIES)
     assert read == []
     prepared(*NAMES)
@@ -284,7 +286,7 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
         prepared("haven_grounding")
         assert read == [("summe/video_1", 20, 64)]
     (user / "videos" / "summe" / "video_1.mp4").write_text("cut")
-    with pytest.raises(DataError, match="HAVEN: 1 of 3 items cannot be shown:\n  s"):
+    with pytest.raises(DataError, match="HAVEN: 1 of 3 items cannot be run:\n  s"):
         prepared("haven_v2t", "haven_temporal_text")
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     prepared("haven_v2t", "haven_temporal_text")

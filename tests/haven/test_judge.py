@@ -47,7 +47,7 @@ def rated(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The item of a reply, and what was asked of a judge at an endpoint."""
     given = doc(task, **{**TELLING, **changes})
-    return scored(BENCHMARK, script, tasks.score_summary(tasks.keep(given), reply))
+    return scored(BENCHMARK, script, tasks.score_summary(tasks.log_fields(given), reply))
 
 
 def test_a_rating_of_1_to_5() -> None:
@@ -106,14 +106,14 @@ def test_what_the_judge_is_shown() -> None:
 
 
 def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = judge.criterion().prompt_hash
+    ours = judge.geval_criterion().prompt_hash
     mine = own_prompts(
         tmp_path, monkeypatch, "haven", "judge", geval="Rate it.", no_document="no document"
     )
     sent = rated(document=[])[1][0]
     assert sent["messages"][0]["content"] == "Rate it."
     assert "Description of the video:\nno document" in last_user_text(sent)
-    hashed = judge.criterion().prompt_hash
+    hashed = judge.geval_criterion().prompt_hash
     assert hashed != ours
     monkeypatch.setenv(settings.JUDGE, "none")
     assert prepare.describe_judge(BENCHMARK)["prompt"] == {"hash": hashed, "source": str(mine)}
@@ -126,7 +126,7 @@ def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(JudgeError, r"gpt-4\.1-mini needs a key", prepare.check_judge, BENCHMARK)
+    refused(JudgeError, r"gpt-4\.1-mini requires a key", prepare.check_judge, BENCHMARK)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     prepare.check_judge(BENCHMARK)
     described = prepare.describe_judge(BENCHMARK)

@@ -29,8 +29,8 @@ def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
             "frames=2",
             "frames: no such field, found '2'; known: frames_per_shot, size, max_images, ",
         ),
-        ("size=64,size=64", "expected NAME=VALUE, each once"),
-        ("size", "expected NAME=VALUE, each once"),
+        ("size=64,size=64", "expected NAME=VALUE, each name once"),
+        ("size", "expected NAME=VALUE, each name once"),
         ("size=15", "size: expected 16 or more, found '15'"),
         ("size=1e3", "size: Input should be a valid integer, .*, found '1e3'"),
         ("frames_per_shot=all", "frames_per_shot.*'authors'.*; .* valid integer"),
@@ -42,4 +42,4 @@ def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_line_says_what_is_wrong(text: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HAVEN, text)
     said = refused(TasksError, says, options.current)
-    assert said.startswith(f"LMMS_EVAL_TASKS_HAVEN={text!r}: ")
+    assert said.startswith(f"--haven {text!r}: ")

@@ -61,7 +61,7 @@ def on(video: Path, task: str, **changes: Any) -> dict[str, Any]:
 def test_every_request_shows_its_frames_from_one_decoding(
     video: Path, jobs: list[dict[str, Any]]
 ) -> None:
-    inputs.frames(str(video), PICKS)  # as before the run
+    inputs.sampled_frames(str(video), PICKS)  # as before the run
     for task in TASKS:
         given = on(video, task)
         sent = [part for part in chat(given) if not isinstance(part, str)]

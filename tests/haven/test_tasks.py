@@ -34,7 +34,7 @@ FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.JUDGE, "none")
     # As after a check: docs made by hand are of no data.
-    context.current().own(prepare._CheckedByName)["haven"] = prepare.CheckedData(
+    context.current().instance_of(prepare._CheckedByName)["haven"] = prepare.CheckedData(
         LoadedData(None, ""), []
     )
     no_models(monkeypatch)
@@ -199,7 +199,7 @@ def test_joint_replies() -> None:
 
 def test_a_number_that_the_limit_cut() -> None:
     """Frame 1 may have been 10 to 19: it is no keyframe of the reply, in the run and after it."""
-    known_of_run = context.current().own(delivery.Deliveries)
+    known_of_run = context.current().instance_of(delivery.Deliveries)
     for at_limit, share in ((True, 0.0), (False, 0.5), (None, 0.5)):
         known = {} if at_limit is None else {("haven_v2v", "tvsum/video_1"): at_limit}
         known_of_run.at_limit = known
@@ -208,7 +208,7 @@ def test_a_number_that_the_limit_cut() -> None:
         known_of_run.at_limit = {}  # known from the saved item alone
         assert sample["failed"].get("at_limit") is at_limit
         assert sample["failed"]["scores"]["precision_is_gt"] == share
-        assert rescored(run).found[0].values["precision_is_gt"] == share
+        assert rescored(run).numbers[0].values["precision_is_gt"] == share
         assert sample["failed"]["frames"] == [4, 1]  # the authors' reading stays theirs
     twelve = {"shots": 12, "units": [*range(12, 0, -1)], **video(1)}
     reply = " > ".join(f"Shot {place}" for place in [*range(2, 13), 1])
@@ -238,4 +238,4 @@ def test_a_damaged_sample() -> None:
     """A list that does not fit loses no other item."""
     run = saved_run("haven_temporal", "Shot 3 > Shot 1 > Shot 4 > Shot 2", "Shot 1 > Shot 2")
     run.samples[0]["failed"]["units"] = ["a", 1]
-    assert rescored(run).found[0].details["status"]["error"] == 1
+    assert rescored(run).numbers[0].details["status"]["error"] == 1

@@ -59,9 +59,9 @@ def clip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setenv(CLIPSCORE, "by hand")
     monkeypatch.setattr(local_models, "problem", lambda kind, model: None)
     monkeypatch.setattr(clipscore, "clip_score", score)
-    monkeypatch.setattr(clipscore, "describe", lambda model: f"CLIP {model}")
+    monkeypatch.setattr(clipscore, "describe_encoder", lambda model: f"CLIP {model}")
     monkeypatch.setattr(texts, "pictures", pictures)
-    monkeypatch.setattr(texts, "data", SimpleNamespace(load=lambda: None))
+    monkeypatch.setattr(texts, "data", SimpleNamespace(load_haven=lambda: None))
     return asked
 
 
@@ -76,12 +76,12 @@ def test_clipscore_of_items(clip: list[tuple[Any, ...]]) -> None:
     assert found["clipscore"] == pytest.approx(0.5 / 4)
     assert found["clipscore_valid"] == 0.5
     assert clip[0] == (["In short: thing."], [("tvsum/video_2", 1), ("tvsum/video_2", 2)])
-    assert provenance.notes("haven")["clipscore"] == "CLIP by hand"
+    assert provenance.implementation_notes("haven")["clipscore"] == "CLIP by hand"
     # Failed replies need no picture: 0, and nothing is lost.
     found = numbers("haven_v2vt", [joint(9, ""), joint(3, FAILED)])
     assert found["clipscore"] == 0.0
     assert found["clipscore_valid"] == 0.0  # of the empty reply
-    assert "clipscore_lost" not in provenance.notes("haven")
+    assert "clipscore_lost" not in provenance.implementation_notes("haven")
 
 
 def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
@@ -92,11 +92,11 @@ def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
     assert found["clipscore_ovp"] == 0.5
     lost = ("clipscore", "clipscore_valid", "clipscore_tvsum", "clipscore_sources")
     assert {found[name] for name in lost} == {None}
-    assert provenance.notes("haven")["clipscore"] == "CLIP by hand"
-    assert provenance.notes("haven")["clipscore_lost"] == (
-        "CLIPScore not computed: 1 without pictures of theirs, as: tvsum/video_9: gone"
+    assert provenance.implementation_notes("haven")["clipscore"] == "CLIP by hand"
+    assert provenance.implementation_notes("haven")["clipscore_lost"] == (
+        "CLIPScore not computed: 1 without pictures, such as tvsum/video_9: gone"
     )
-    assert provenance.notes("haven")["clipscore_lost"] in texts.doubts()
+    assert provenance.implementation_notes("haven")["clipscore_lost"] in texts.doubts()
 
 
 def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,10 +107,10 @@ def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         opened.append((Path(path).name, numbers))
         return [picks[numbers[0] - 1]]
 
-    known = {record.id: data.row(record, "")["record"] for record in data.load().records}
+    known = {record.id: data.row(record, "")["record"] for record in data.load_haven().records}
 
     def pictures(name: str, *frames: int) -> list[Any]:
-        return texts.pictures(texts.SummaryFrames(name, known[name], [], frames), data.load())
+        return texts.pictures(texts.SummaryFrames(name, known[name], [], frames), data.load_haven())
 
     with monkeypatch.context() as patched:
         patched.setattr(inputs, "pictures", fake)

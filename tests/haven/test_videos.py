@@ -23,7 +23,7 @@ PLACE = "videos/tvsum"
 
 
 def record(folder: Path) -> Record:
-    (found,) = released.read(folder, HavenOptions()).records
+    (found,) = released.read_release(folder, HavenOptions()).records
     return found
 
 
@@ -77,14 +77,14 @@ def test_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
     (place / "video_4.mp4").write_bytes(b"none")
     status = BENCHMARK.status(tmp_path)
     assert (status.problem, status.videos, status.counts["shots"]) == ("", 2, 16)
-    assert status.version == released.read(folder, HavenOptions()).digest
+    assert status.version == released.read_release(folder, HavenOptions()).digest
     assert status.bad.keys() == {"tvsum/video_4", "tvsum/video_5"}
     assert status.bad["tvsum/video_5"] == f"missing: {place.resolve() / 'video_5.mp4'}"
     unfit = "re-encoded with another frame count: it has 180 frames, the original 300 (n_frames)"
     undescribed = "tvsum/video_1: tvsum_data.json, frames: none has a description"
     assert status.notes[1:] == [
         *(
-            f"haven_{task}: leaves out 1 videos, such as {undescribed}"
+            f"haven_{task}: skips 1 videos, such as {undescribed}"
             for task in ("v2t_text", "v2v_text", "v2vt_text")
         ),
         "tvsum/video_2: tvsum_data.json, clips: expected at least 1, found 0",

@@ -91,7 +91,7 @@ def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, delivery.Delivered
     with counting.counted(), delivery.watching(asked) as watch:
         for body in bodies:
             client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
-    return watch.seen
+    return watch.delivered
 
 
 def test_the_beginnings_of_pictures_are_enough() -> None:
@@ -129,7 +129,7 @@ WIDE, HIGH = coded(420, 252), coded(28, 56, "JPEG")
     ],
 )
 def test_sizes_of_pictures_that_are_sent(content: Any, expected: Any) -> None:
-    text = {"type": "text", "text": VIDEO.shown.text}
+    text = {"type": "text", "text": VIDEO.content.text}
     assert sent([VIDEO], {"messages": [{"content": [*content, text]}]})["a"].sizes == expected
 
 
@@ -151,7 +151,7 @@ def step(kind: str, *given: str) -> None:
     """Of a class that is asked: takes the next request, or gives its media to a processor."""
     numbers = [float(one) for one in given if kind != "ask"]
     if kind == "ask":
-        delivery.handed(given[0])
+        delivery.note_request(given[0])
     elif kind == "videos":
         frames = [np.zeros((int(one), 3, 56, 56), dtype=np.uint8) for one in numbers]
         Qwen2VLVideoProcessor()(videos=frames, return_tensors="pt")
@@ -194,7 +194,7 @@ def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
     with counting.counted(), delivery.watching(asked) as watch:
         for one in steps.split(", "):
             step(*one.split())
-    assert {name: seen(one) for name, one in watch.seen.items()} == expected
+    assert {name: seen(one) for name, one in watch.delivered.items()} == expected
     step("pictures", "1")  # nothing is left behind, and nothing is counted outside
     assert context.current().get(delivery.Watch) is None
 
@@ -265,16 +265,16 @@ def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
     with delivery.watching([VIDEO, OTHER]) as watch:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
         watch.note([*events, ("generate", [delivery.PromptRow(*row) for row in rows])])
-    counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in watch.seen.items()}
+    counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in watch.delivered.items()}
     assert counts == expected
 
 
 def test_unknown_sizes_and_tokens_are_no_fields_of_an_item() -> None:
     plain = {"at": "sent", "frames": 0, "distinct": None, "pictures": 0, "seconds": 0.0}
-    assert delivery.DeliveredMedia("sent").told() == plain
+    assert delivery.DeliveredMedia("sent").as_dict() == plain
     more = {"sizes": [[4, 2]], "visual_tokens": 3, "prompt_tokens": 5}
     whole = delivery.DeliveredMedia("sent", sizes=((4, 2),), visual_tokens=3, prompt_tokens=5)
-    assert whole.told() == plain | more
+    assert whole.as_dict() == plain | more
 
 
 def test_what_decord_is_asked_for(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
             if frames:
                 step("videos", str(frames))
                 step("answer")
-        return [(one.at, one.frames, one.distinct) for one in watch.seen.values()]
+        return [(one.at, one.frames, one.distinct) for one in watch.delivered.values()]
 
     assert counted([0, 3, 3, 9]) == [("reader", 5, 3)]
     # A class may ask for one frame to see its size, and read the others otherwise.
@@ -304,7 +304,7 @@ def test_an_engine_that_calls_a_processor_for_some_of_its_media() -> None:
     with counting.counted(), delivery.watching([VIDEO, OTHER]) as watch:
         for one in ("ask a", "videos 8", "ask b", "sound 1"):
             step(*one.split())
-    assert watch.seen == {}
+    assert watch.delivered == {}
 
 
 class Engine:
@@ -409,8 +409,8 @@ def lengths(*tokens: int, **told: Any) -> list[dict[str, Any]]:
             "2,360 to 2,410 prompt tokens",
             "",
         ),
-        ([item(prompt_tokens=12)], "t: nothing but text, 12 prompt tokens", ""),
-        ([item()], "t: nothing but text", ""),
+        ([item(prompt_tokens=12)], "t: only text, 12 prompt tokens", ""),
+        ([item()], "t: only text", ""),
         ([item(frames=4), {"status": "ok"}], "t: 4 frames (1 of 2 requests counted)", ""),
         ([{"status": "ok"}], "", ""),
     ],
@@ -438,10 +438,10 @@ def test_prompts_of_tasks_of_which_the_same_is_said() -> None:
 
 
 SIZES = (
-    "saw pictures of other sizes: the same min_pixels and max_pixels in --model_args make them "
-    "equal (docs/models.md)"
+    "saw pictures of different sizes: pass the same min_pixels and max_pixels in --model_args "
+    "(docs/models.md)"
 )
-APART = "t: the prompts differ in length: a median of 4,568 against 2,360 tokens; "
+APART = "t: the prompts of the two runs differ in length: a median of 4,568 against 2,360 tokens; "
 
 
 @table(
@@ -451,45 +451,48 @@ APART = "t: the prompts differ in length: a median of 4,568 against 2,360 tokens
         ([item(frames=32)], lengths(4568), ""),  # nobody counted
         ([{"id": "0", "status": "ok"}], lengths(4568), ""),
         (lengths(4568), [], ""),
-        (lengths(4568), lengths(2360), f"{APART}the two probably {SIZES}"),
+        (lengths(4568), lengths(2360), f"{APART}the models probably {SIZES}"),
         (
             lengths(4568, visual_tokens=4368),
             lengths(2360, visual_tokens=2160),
-            f"{APART}the two {SIZES}",
+            f"{APART}the models {SIZES}",
         ),
         (
             lengths(4568, visual_tokens=2160),
             lengths(2360, visual_tokens=2160),
-            f"{APART}the text around the pictures differs, as with another chat template",
+            f"{APART}the text around the pictures differs, for example because "
+            "of another chat template",
         ),
         (
             lengths(4568),
             lengths(2360, frames=16),
-            f"{APART}the two saw other numbers of frames or pictures",
+            f"{APART}the models saw different numbers of frames or pictures",
         ),
         (
             lengths(4568, sizes=[[420, 252]]),
             lengths(2360, sizes=[[420, 252]]),
-            f"{APART}their pictures are of the same size: one may have got a video as single "
+            f"{APART}the pictures have the same size: one model may have got a video as single "
             "pictures",
         ),
         (  # under 2 %, and fewer than 8 tokens
             lengths(4568),
             lengths(4500),
-            "t: the prompts differ in length: a median of 4,568 against 4,500 tokens; so little "
-            "may come from another chat template",
+            "t: the prompts of the two runs differ in length: a median of "
+            "4,568 against 4,500 tokens; such a small difference may come from another chat "
+            "template",
         ),
         (
             lengths(30),
             lengths(23),
-            "t: the prompts differ in length: a median of 30 against 23 tokens; so little may come "
-            "from another chat template",
+            "t: the prompts of the two runs differ in length: a median of 30 "
+            "against 23 tokens; such a small difference may come from another chat template",
         ),
         (  # of the common items those that differ by much
             lengths(4568, 2360, 2361),
             [*lengths(2360, 2360, 2360), item(id="9", frames=32, prompt_tokens=9)],
-            "t: the prompts differ in length in 1 of 3 requests: a median of 4,568 against 2,360 "
-            f"tokens; the two probably {SIZES}",
+            "t: the prompts of the two runs differ in length in 1 of 3 "
+            "requests: a median of 4,568 against 2,360 tokens; the models "
+            f"probably {SIZES}",
         ),
     ],
 )

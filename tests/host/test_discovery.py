@@ -64,7 +64,7 @@ def test_a_folder_of_a_tasks_name(launch: Launch, tmp_path: Path) -> None:
 def test_list_and_version(cache: Path) -> None:
     """Neither needs the host."""
     listed = tasks_command("list", cache=cache).stdout
-    for benchmark in map(registry.load, registry.NAMES):
+    for benchmark in map(registry.load_benchmark, registry.NAMES):
         assert f"{benchmark.title} ({len(benchmark.tasks)} tasks)" in listed
         names = {*benchmark.tasks, *registry.groups(benchmark.name)}
         assert names <= set(listed.replace(",", " ").split())

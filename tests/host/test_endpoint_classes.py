@@ -135,7 +135,7 @@ def test_what_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         results = run(name, server, list(one["arrives"]), limit=1)
     left = list(server.asked)
     for task, expected in one["arrives"].items():
-        doc = prepare.docs(registry.of(task), task)[0]
+        doc = prepare.usable_docs(registry.of(task), task)[0]
         own = [parts for parts in left if names.doc_to_text(doc) in text_of(parts)]
         if task.startswith("maia"):  # one text for the video and for its first frame
             alone = [parts for parts in own if "1 image" in order_of(parts).split(", ")]
@@ -181,7 +181,7 @@ def own(text: str) -> str:
 
 
 def asked(count: int) -> list[str]:
-    docs = prepare.docs(registry.of(TASK), TASK)
+    docs = prepare.usable_docs(registry.of(TASK), TASK)
     return [names.doc_to_text(doc).strip() for doc in docs[:count]]
 
 

@@ -164,8 +164,7 @@ def test_one_wrong_run_of_a_list_ends_no_other(
     wrong = [one for one in said if "num_fewshot" in one or "no_such_model" in one]
     assert len(wrong) == 2
     assert (
-        "--num_fewshot 3: tasks of this suite are asked without examples (maia_vsv_1frame)"
-        in wrong[0]
+        "--num_fewshot 3: tasks of lmms-eval-tasks take no examples (maia_vsv_1frame)" in wrong[0]
     )
     assert "lmms-eval has no model 'no_such_model'" in wrong[1]
     for task in ("maia_vsv_1frame", "maia_vsv_black", "own_task"):
@@ -221,7 +220,7 @@ except Exception as error:
         ("", 'model_args={"batch_size": 2}', "RAN 2 True"),
         ("", 'model_args={"batch_size": [2]}', r"TasksError model_args: batch_size=\[2\] cannot"),
         ("", "num_fewshot=0", "RAN 2 True"),
-        ("", "num_fewshot=2", "TasksError --num_fewshot 2: tasks of this suite are asked without"),
+        ("", "num_fewshot=2", "TasksError --num_fewshot 2: tasks of lmms-eval-tasks take no"),
     ],
 )
 def test_other_ways_to_call_it(

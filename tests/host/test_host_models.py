@@ -33,7 +33,9 @@ STUDY = ",".join(JUDGE_TASKS)
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[LocalEndpoint]:
-    known = [one for scene in maia.told() for part in "AB" for one in maia.items(scene, part)]
+    known = [
+        one for scene in maia.sample_scenes() for part in "AB" for one in maia.items(scene, part)
+    ]
     true = {statement for one in known for statement, _ in one.pairs}
 
     def oracle(text: str) -> str:
@@ -59,13 +61,15 @@ def runs(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, HostRun]:
     folder = tmp_path_factory.mktemp("endpoint-models")
-    checkpoint = tiny.build("qwen2_5_vl", folder / "tiny-vlm")
+    checkpoint = tiny.build_checkpoint("qwen2_5_vl", folder / "tiny-vlm")
 
     def served(tasks: str, model: str, frames: int = 4, **more: Any) -> dict[str, Any]:
         arguments = f"model={model},base_url={endpoint.url},api_key=no,max_frames_num={frames}"
         return {"model": "openai", "model_args": arguments, "tasks": tasks, **more}
 
-    language = ",".join(str(tiny.build(kind, folder / kind)) for kind in ("llama", "gpt2"))
+    language = ",".join(
+        str(tiny.build_checkpoint(kind, folder / kind)) for kind in ("llama", "gpt2")
+    )
     dead = "model=m,base_url=http://127.0.0.1:9/v1,api_key=no,max_retries=1,timeout=1"
     qwen = f"pretrained={checkpoint},device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544"
     modes = ",".join(f"maverix_{mode}" for mode in MODES)
@@ -171,7 +175,9 @@ def test_a_run_says_whether_the_sound_arrived(interface: Any, runs: dict[str, Ho
     assert section["sound"] == {"maverix_a": alone, "maverix_av": both}
     for mode, status in {"a": alone, "av": both, "v": "", "s": "", "vs": ""}.items():
         assert [item["sound"] for item in run.items(f"maverix_{mode}")] == [status] * N_DOCS
-    _, warning = model_capabilities.heard(context.RunModel("openai", interface), with_picture=True)
+    _, warning = model_capabilities.sound_state(
+        context.RunModel("openai", interface), with_picture=True
+    )
     assert (warning is None) == (both == "delivered")
     if warning is not None:
         assert warning in limits_of(section)

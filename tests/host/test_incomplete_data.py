@@ -48,8 +48,8 @@ def test_cvrr_reference_ratings_that_come_later(
         assert found[task]["kappa"] is None
         assert 1 < found[task]["rating_valid"] < 5
         reason = section["details"][task]["kappa"]["mean"]["reason"]
-        assert reason == "there is no reference yet"
-    assert any("no reference ratings were named" in line for line in limits_of(section))
+        assert reason == "no reference yet"
+    assert any("no reference ratings (--cvrr-reference)" in line for line in limits_of(section))
     items = done.items(both[1])
     # Its first ratings, and none of its other rounds.
     assert {other["judge"] for item in items for other in item["others"]} == {"Invented Hasty"}

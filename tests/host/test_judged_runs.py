@@ -1,4 +1,4 @@
-"""Judged runs of the host: as many requests in flight as the user set, and what the results say.
+"""Judged runs of the host: as many requests at a time as the user set, and what the results say.
 
 An endpoint of the test judges by the answer's text; each run of the host is made once.
 """
@@ -138,7 +138,7 @@ def test_two_processes_share_the_limit_and_their_usage_adds_up(
     assert found.row["paid_calls"] == found.requests == sixteen.requests
     assert found.section["maia"]["judge"]["run"]["concurrency"] == 10
     assert found.numbers == sixteen.numbers
-    (said,) = [x for x in found.run.stderr.splitlines() if "10 requests in flight" in x]
+    (said,) = [x for x in found.run.stderr.splitlines() if "10 requests at a time" in x]
     assert "over 2 processes" in said
 
 
@@ -161,7 +161,7 @@ def test_the_results_say_what_the_judge_did(sixteen: Judged) -> None:
     (line,) = [x for x in sixteen.run.stdout.splitlines() if x.startswith("judge m@")]
     for part in (f"{row['verdicts']} verdicts", f"{count} calls paid", "unknown price"):
         assert part in line
-    assert sixteen.run.stderr.count("up to 16 requests in flight") == 1
+    assert sixteen.run.stderr.count("up to 16 requests at a time") == 1
     assert "INVALID" not in sixteen.run.stdout + sixteen.run.stderr
 
 
@@ -195,7 +195,7 @@ def test_a_dead_judge_keeps_the_run_and_judge_completes_it(
     judges = run.results["lmms_eval_tasks"]["judges"]
     (gone,) = judges["given_up"]
     assert "3 requests in a row failed" in gone
-    (line,) = [x for x in run.stderr.splitlines() if "gave up on the judge" in x]
+    (line,) = [x for x in run.stderr.splitlines() if "stopped asking the judge" in x]
     assert "lmms-eval-tasks judge LOGS" in line
     by_status = judges["usage"][0]["by_status"]
     assert set(by_status) == {"api_error", "skipped"}

@@ -55,7 +55,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def prepared(name: str, plan: ClassPlan, **run: Any) -> dict[str, Any]:
     given = {"model": name, **run}
-    with context.begun(model_class.named(given)):
+    with context.begun(model_class.run_model(given)):
         context.current().go_by(plan)
         model_class.set_up(given)
     return given
@@ -64,7 +64,7 @@ def prepared(name: str, plan: ClassPlan, **run: Any) -> dict[str, Any]:
 @table(
     "name, said",
     [
-        ("Abstract", r"Abstract \(chat\) cannot be built: its class lacks generate_until_multi_ro"),
+        ("Abstract", r"Abstract \(chat\) cannot be used: its class lacks generate_until_multi_ro"),
         ("Gone", r"Gone \(chat\) cannot be imported here \(ModuleNotFoundError: No module named"),
         ("NotThere", r"NotThere \(chat\) cannot be imported here \(AttributeError"),
     ],
@@ -122,8 +122,8 @@ def test_the_simple_class_in_place_of_the_chat_class(name: str, forced: bool) ->
     "reader, installed, loads, setting, said",
     [
         ("transformers", False, False, "", "pip install torchcodec"),
-        ("transformers", True, False, "", r"cannot be loaded here \(no libavutil\): install FFmp"),
-        ("transformers", True, None, "", r"cannot be loaded here \(no libtorch\): install FFmp"),
+        ("transformers", True, False, "", r"cannot be loaded \(no libavutil\): install FFmp"),
+        ("transformers", True, None, "", r"cannot be loaded \(no libtorch\): install FFmp"),
         ("transformers", True, True, "", ""),
         ("qwen_vl_utils", True, None, "", "or set FORCE_QWENVL_VIDEO_READER=decord"),
         ("qwen_vl_utils", False, False, "", ""),

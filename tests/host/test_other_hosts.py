@@ -158,12 +158,12 @@ def write_task(folder: Path, name: str) -> Path:
         (LOST, "simple_evaluate has no tasks"),
         (
             RENAMED,
-            "there is no evaluate; there is no MODEL_REGISTRY_V2.resolve; there is no "
-            "unwrap_generation_output; there is no ConfigurableTask.process_results",
+            "evaluate is missing; MODEL_REGISTRY_V2.resolve is missing; unwrap_generation_output "
+            "is missing; ConfigurableTask.process_results is missing",
         ),
         (
             GAINED,
-            "TaskManager asks for verbosity, purpose; unwrap_generation_output asks for strict",
+            "TaskManager requires verbosity, purpose; unwrap_generation_output requires strict",
         ),
     ],
 )
@@ -228,7 +228,7 @@ def test_filelock_is_asked_for_as_in_the_requirements(monkeypatch: pytest.Monkey
     assert needs.FILELOCK in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     importlib.import_module("lmms_eval.evaluator")  # which imports filelock's others
     monkeypatch.setitem(sys.modules, "filelock._api", None)
-    refused(TasksError, "is not for lmms-eval", needs.check_filelock)
+    refused(TasksError, "does not work with lmms-eval", needs.check_filelock)
     monkeypatch.setattr("lmms_eval.evaluator._enable_reentrant_filelocks", lambda: None)
     needs.check_filelock()
     monkeypatch.delattr("lmms_eval.evaluator._enable_reentrant_filelocks")
@@ -245,7 +245,7 @@ def variants() -> Iterator[tuple[HostFeature, str, str, str]]:
         name = place.name or place.module
         yield place, "as it is", "", ""
         if place.name and name not in seen:  # else it is missing for another reason too
-            yield place, "missing", "", f"there is no {name}"
+            yield place, "missing", "", f"{name} is missing"
         seen.add(name)
         if place.text:
             yield place, "unwritten", "", f"{name} has no {place.text.strip()}"
@@ -253,7 +253,7 @@ def variants() -> Iterator[tuple[HostFeature, str, str, str]]:
             yield place, "lost", argument, f"{name} has no {argument}"
         if place.arguments or place.positional:
             own_call = place.positional is not None
-            yield place, "gained", "more", f"{name} asks for more" if own_call else ""
+            yield place, "gained", "more", f"{name} requires more" if own_call else ""
 
 
 def changed(found: Any, how: str, argument: str) -> Any:

@@ -118,15 +118,15 @@ def test_each_language_model_is_loaded_once(
     from lmms_eval_tasks.models import lm_pairs
 
     loads: list[str] = []
-    load = lm_pairs.load
+    load = lm_pairs.load_pretrained
 
     def counted(loader: str, name: str, **kwargs: Any) -> Any:
         loads.extend([name] * (loader == "AutoModelForCausalLM"))
         return load(loader, name, **kwargs)
 
-    monkeypatch.setattr(lm_pairs, "load", counted)
+    monkeypatch.setattr(lm_pairs, "load_pretrained", counted)
     monkeypatch.setenv(settings.FRESH, "1")
-    names = [str(tiny.build(kind, tmp_path / kind)) for kind in ("llama", "gpt2")]
+    names = [str(tiny.build_checkpoint(kind, tmp_path / kind)) for kind in ("llama", "gpt2")]
     evaluator.simple_evaluate(
         model="lm_pairs",
         model_args=f"pretrained={','.join(names)},device=cpu",

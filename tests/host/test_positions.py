@@ -237,14 +237,14 @@ def test_a_function_without_grids_or_of_its_own_layout_is_left_alone() -> None:
 def test_a_checkpoint_is_looked_at_without_its_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tiny.build("qwen2_5_vl", tmp_path / "tiny")
+    folder = tiny.build_checkpoint("qwen2_5_vl", tmp_path / "tiny")
     (folder / "model.safetensors").unlink()
     (start,) = positions.starts_of(folder)
     assert (start.family, start.largest) == ("qwen2_5_vl", 124)
     monkeypatch.setattr(positions, "starts_of", lambda _: [Start("qwen2_5_vl", 64, 8)])
     (found,) = model_class._positions(folder)
     assert found.state == "ok"
-    assert "at position 8, inside the video, which ends at 64: put right, at 65" in found.told
+    assert "at position 8, inside the video, which ends at 64: put right, at 65" in found.message
     monkeypatch.setenv(settings.MODEL_POSITIONS, "installed")
     (found,) = model_class._positions(folder)
     assert (found.state, found.mend) == ("warning", "leave --model-positions out")
@@ -253,7 +253,7 @@ def test_a_checkpoint_is_looked_at_without_its_weights(
     (folder / "config.json").write_text("{", encoding="utf-8")
     monkeypatch.undo()
     assert [one.state for one in model_class._positions(folder)] == ["warning"]
-    language = tiny.build("gpt2", tmp_path / "gpt2")
+    language = tiny.build_checkpoint("gpt2", tmp_path / "gpt2")
     assert positions.starts_of(language) == []
 
 
@@ -281,7 +281,7 @@ def test_a_run_of_a_checkpoint(
     from lmms_eval.evaluator import simple_evaluate
     from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VLModel
 
-    folder = tiny.build("qwen2_5_vl", shared / "tiny-vlm")
+    folder = tiny.build_checkpoint("qwen2_5_vl", shared / "tiny-vlm")
     if not positions.starts_of(folder)[0].is_off:
         pytest.skip("this transformers is right by itself")
     seen: list[Any] = []

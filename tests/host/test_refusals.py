@@ -56,7 +56,7 @@ def test_what_is_said(launch: Launch, without_video: str, tmp_path: Path) -> Non
     }
     told = [
         ["DataError: no MAIA data at /none/maia", "lmms-eval-tasks data prepare maia --from"],
-        ["JudgeError: ", "OPENAI_API_KEY", "MODEL@BASE_URL", "=none"],
+        ["JudgeError: ", "OPENAI_API_KEY", "MODEL@BASE_URL", "--judge none"],
         ["PromptError: ", "it.yml", "{B}"],
         ["DataError: ", "video2: missing"],
     ]
@@ -71,8 +71,12 @@ def test_what_is_said(launch: Launch, without_video: str, tmp_path: Path) -> Non
     "command, more, told",
     [
         ("lmms-eval", (), "no MAIA data at /none/maia"),  # the host's own, without our options
-        ("lmms_eval", ("--report",), "--report needs saved samples: --log_samples --output_path"),
-        ("lmms_eval", ("--tasks", "maia_vvs"), "is called maia_vvs; did you mean maia_vsv? (lmms-"),
+        ("lmms_eval", ("--report",), "--report requires saved samples: add --log_samples"),
+        (
+            "lmms_eval",
+            ("--tasks", "maia_vvs"),
+            "has the name maia_vvs; did you mean maia_vsv? (all tasks: lmms-",
+        ),
     ],
 )
 def test_a_command_line_ends_with_one_line(
@@ -93,10 +97,10 @@ def test_what_the_user_allows_and_names(launch: Launch, without_video: str, tmp_
     command = host(*SCRIPTED, str(tmp_path / "out"), "--tasks", "maia_vsv_1frame", *given)
     run = launch(command, tmp_path / "out", env={"LMMS_EVAL_TASKS_JUDGE": ""})
     assert run.code == 0, run.stderr[-2000:]
-    assert "1 videos left out (video2), such as video2: missing" in run.stdout
+    assert "1 videos skipped (video2), such as video2: missing" in run.stdout
     (page,) = (tmp_path / "out").rglob("*_report.html")
     assert f"written: {page}" in run.stdout
-    assert "1 videos left out (video2), such as video2: missing" in page.read_text(encoding="utf-8")
+    assert "1 videos skipped (video2), such as video2: missing" in page.read_text(encoding="utf-8")
     section = run.results["lmms_eval_tasks"]["maia"]
     assert list(section["left_out"]["maia_vsv_1frame"]) == ["video2"]
     assert section["questions_left_out"] == 24

@@ -116,7 +116,7 @@ def test_a_run_that_was_stopped_goes_on(
     with pytest.raises(KeyboardInterrupt):
         play(stopped)
     # Each as soon as the class has answered it.
-    assert "100 replies are kept in" in capsys.readouterr().err
+    assert "100 replies are saved in" in capsys.readouterr().err
     play.model.asked = 100
     results = play(letters)
     assert play.model.asked == DOCS
@@ -133,7 +133,7 @@ def test_a_run_that_was_stopped_goes_on(
     assert hashes == {one["doc_hash"] for one in results["samples"][TASK]}
 
     # Until they are saved they are not lost.
-    unsaved = context.outside().own(Unsaved)
+    unsaved = context.outside().instance_of(Unsaved)
     for asked in (DOCS, 0):
         play.model.asked = 0
         play(letters)
@@ -166,7 +166,7 @@ def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
     monkeypatch.setattr(finish, "score_together", lambda *_: stopped(100))
     with pytest.raises(KeyboardInterrupt):
         play(letters)
-    assert f"{DOCS} replies are kept" in capsys.readouterr().err
+    assert f"{DOCS} replies are saved" in capsys.readouterr().err
 
 
 def test_nothing_works(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +303,7 @@ def test_where_nothing_can_be_saved(
         known.info("OSError(28, 'No space left on device')")
 
     module.cli_evaluate_single = evaluate  # type: ignore[attr-defined]
-    script._watch(outcome, module)
+    script.watch(outcome, module)
     tasks = ",".join(["maia_vsv"] * 99)  # longer than a name of a file can be
     given = SimpleNamespace(tasks=tasks, output_path=str(tmp_path))
     assert module.cli_evaluate_single(given) == (None, None)
@@ -332,7 +332,7 @@ def test_a_trace_whose_opening_tag_stood_in_the_prompt_is_no_answer(
 
     assert statuses(play(most_close)) == {"ok": 150, "truncated": 50}
     warned = limits_of(play(most_close)["lmms_eval_tasks"]["maia"])
-    assert any("50 of 200 replies end in their reasoning" in line for line in warned)
+    assert any("50 of 200 replies end inside their reasoning" in line for line in warned)
     # A few stray tags say nothing of the prompt.
     assert statuses(play(lambda n: "x</think>B" if n < 80 else "A")) == {"ok": 200}
     # The template knows better, either way.
@@ -353,9 +353,10 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
         return GenerationResult("A", TokenCounts(input_tokens=100 * number, output_tokens=1))
 
     def counted(known: dict[str, Any]) -> list[Any]:
-        monkeypatch.setattr(delivery.DeliveredMedia, "told", lambda seen: {"at": seen.at, **known})
+        given = lambda seen: {"at": seen.at, **known}  # noqa: E731
+        monkeypatch.setattr(delivery.DeliveredMedia, "as_dict", given)
         watch = delivery.Watch([], reads=True)
-        watch.seen = {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
+        watch.delivered = {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
         watching = contextlib.nullcontext(watch)
         monkeypatch.setattr(delivery, "watching", lambda *_: watching)
         play.model.asked = 0
@@ -440,12 +441,12 @@ def test_a_reply_is_kept_with_what_had_reached_the_model(
     for key, seen in (("x", {"frames": 10, "of": 32}), ("y", None)):
         kept = KeptReplies("m", [TASK], 0)
         kept.add(TASK, key, "A", seen)
-        assert key not in KeptReplies("m", [TASK], 0).found  # of a run that is under way
+        assert key not in KeptReplies("m", [TASK], 0).replies  # of a run that is under way
         kept.close()
     (damaged, _) = kept.folder.iterdir()
     wrong = b'3\n{"key": 1}\n{"key": "z", "reply": "A\xff", "arrived": null}\n' + b"[" * 100_000
     damaged.write_bytes(damaged.read_bytes() + wrong + b'\n\xff\x00{"key": "z", "rep')
-    found = KeptReplies("m", [TASK], 1).found
+    found = KeptReplies("m", [TASK], 1).replies
     assert {key: row["arrived"] for key, row in found.items()} == {
         "x": {"frames": 10, "of": 32},
         "y": None,

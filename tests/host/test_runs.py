@@ -109,12 +109,12 @@ def test_no_truth_and_no_name_reaches_a_judge(items: Items) -> None:
     searched = 0
     for _, item in items_of(items, "cvrr_judge"):
         made = kinds[item["id"]]
-        assert made.asked.question in item["input"]
+        assert made.question.question in item["input"]
         names = (*MODELS, FLAT, "invented", "Hasty")
         assert not [name for name in names if name in item["input"]]
-        if made.asked.reference not in made.text:
+        if made.question.reference not in made.text:
             searched += 1
-            assert made.asked.reference not in item["input"]
+            assert made.question.reference not in item["input"]
     assert searched > len(kinds)
 
 

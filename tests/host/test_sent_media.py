@@ -89,7 +89,7 @@ def test_a_video_is_encoded_once_for_all_its_questions(
     [
         ("", "", ("PNG", ""), ""),
         ("png", "JPEG", ("PNG", ""), ""),  # the option stands above the host's variable
-        ("jpeg", "", ("JPEG", "85"), "frames are sent as JPEG of quality 85, not pixel by pixel"),
+        ("jpeg", "", ("JPEG", "85"), "frames are sent as JPEG of quality 85; for exact pixels: "),
         ("jpeg:30", "", ("JPEG", "30"), "frames are sent as JPEG of quality 30"),
         ("", "webp", ("WEBP", "85"), "frames are sent as WEBP of quality 85"),
     ],

@@ -132,9 +132,9 @@ def test_damaged_logs_name_the_line(folder: Path, cache: Path, tmp_path: Path) -
 
     for kept, told in (
         ([*lines, lines[2]], ["line 49: ", "occurs twice"]),
-        ([lines[0], lines[1][:50]], ["line 2: not JSON", "take its line out"]),
+        ([lines[0], lines[1][:50]], ["line 2: not JSON", "delete its line"]),
         ([lines[0], "\udcff"], ["line 2: not JSON"]),  # no UTF-8
-        (['{"doc_id": 0}'], ["line 1: no `failed` item of this suite"]),
+        (['{"doc_id": 0}'], ["line 1: no `failed` item of lmms-eval-tasks"]),
     ):
         said = refused(*kept)
         assert said.code == 2

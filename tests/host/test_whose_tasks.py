@@ -22,7 +22,7 @@ BY_OURSELVES, BY_ENTRY_POINT = False, True  # whether the host has the change
 OURS = {
     name
     for benchmark in registry.NAMES
-    for name in (*registry.load(benchmark).tasks, *registry.groups(benchmark))
+    for name in (*registry.load_benchmark(benchmark).tasks, *registry.groups(benchmark))
 }
 
 
@@ -97,10 +97,16 @@ def test_a_task_of_the_host_bears_a_name_of_ours(
     assert run.code == 0, run.stderr[-3000:]
     (said,) = (one for one in lines(run) if "maia_vsv: " in one)
     if ours:
-        expected = f"ours run, since include_path names our folder, and not the files in {built_in}"
+        expected = (
+            "the tasks of lmms-eval-tasks run, since --include_path names their folder; "
+            f"not used: the files in {built_in}"
+        )
         assert "exact_match" not in run.stdout
     else:
-        expected = f"the files in {built_in} run, and not ours; for ours: {discovery.OUR_FOLDER}"
+        expected = (
+            f"the files in {built_in} run in place of the tasks of lmms-eval-tasks "
+            f"with the same name; to use ours: {discovery.OUR_FOLDER}"
+        )
         assert re.search(r"maia_vsv .*exact_match", run.stdout)
     assert said == f"lmms-eval-tasks: maia_vsv: {expected}"
     assert "maia_oevqa" in run.stdout

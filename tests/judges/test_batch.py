@@ -158,7 +158,7 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(saved, endpoint):
     assert f"${requests * PRICE / 2:.4f}" in read.output
 
     # Everything is in the cache now, at the price that was paid.
-    assert "nothing to put into a batch" in saved.write(spec, "second.jsonl").output
+    assert "no batch to write" in saved.write(spec, "second.jsonl").output
     assert not (saved.folder / "second.jsonl").exists()
     again = saved.judge(*spec, "--output", saved.path("again.json"))
     assert again.exit_code == 0
@@ -232,8 +232,8 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     batch, nowhere = saved.path("batch.jsonl"), saved.path("no/such/folder/x")
     assert saved.judge(*spec, "--batch", batch).exit_code == 0
     for arguments, words in (
-        ([*spec, "--batch-results", batch], "line 1: no result of a batch"),
-        ([*spec, "--batch", "a", "--batch-results", "b"], "not both"),
+        ([*spec, "--batch-results", batch], "line 1: not a result of a batch"),
+        ([*spec, "--batch", "a", "--batch-results", "b"], "use one of the two"),
         ([*spec, "--batch", nowhere], "no/such/folder/x: the batch cannot be written"),
         ([*spec, "--output", nowhere], "no/such/folder/x"),
         (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),
@@ -251,8 +251,8 @@ def test_what_is_no_result_names_file_and_line(tmp_path):
     file = tmp_path / "results.jsonl"
     for content, why in (
         (b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not valid JSON"),
-        (b'{"id": "batch_1"}\n', "line 1: no result of a batch"),
-        (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: no result of a batch"),
+        (b'{"id": "batch_1"}\n', "line 1: not a result of a batch"),
+        (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: not a result of a batch"),
     ):
         file.write_bytes(content)
         assert why in refused(TasksError, str(file), Results, file)

@@ -28,7 +28,7 @@ from lmms_eval_tasks.commands import judge_commands
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges.cache import Cache, lines
+from lmms_eval_tasks.judges.cache import Cache, cached_replies
 from lmms_eval_tasks.judges.providers import exchange
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request, Token
 from lmms_eval_tasks.judges.verdict import Sampling
@@ -156,7 +156,7 @@ def test_every_field_comes_back_and_the_first_reply_wins(cache, file):
     cache.close()
     assert [cache.get(str(number)) for number in range(len(REPLIES))] == REPLIES  # opened again
     cache.close()
-    assert [one["reply"]["text"] for one in lines(file) if one["key"] == "a"] == ["first"]
+    assert [one["reply"]["text"] for one in cached_replies(file) if one["key"] == "a"] == ["first"]
 
 
 # Threads and forks
@@ -187,7 +187,7 @@ def test_fork_among_writing_threads(cache, file, capsys):
         stop.set()
     cache.close()
     assert said == {str((JudgeReply("parent"), False))}
-    assert sum(line["key"].startswith("c") for line in lines(file)) == 120
+    assert sum(line["key"].startswith("c") for line in cached_replies(file)) == 120
     assert capsys.readouterr().err == ""
 
 
@@ -241,15 +241,15 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
     file = tmp_path / "replies.sqlite3"
     spoil(file)
     before = file.read_bytes()
-    for attempt in (Cache, lambda path: [*lines(path)]):
-        message = refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE.*off", attempt, file)
+    for attempt in (Cache, lambda path: [*cached_replies(path)]):
+        message = refused(JudgeError, "--judge-cache DIR .* --judge-cache off", attempt, file)
         assert str(file) in message
     assert file.read_bytes() == before
     with closing(Cache(tmp_path / "own.sqlite3")) as cache:
         assert str(file) in refused(JudgeError, "cannot be used", cache.load, file)
-    refused(JudgeError, "unable to open", lambda path: [*lines(path)], tmp_path / "none")
+    refused(JudgeError, "unable to open", lambda path: [*cached_replies(path)], tmp_path / "none")
     assert not (tmp_path / "none").exists()  # reading makes none
-    refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, file / "a.sqlite3")
+    refused(JudgeError, "--judge-cache DIR", Cache, file / "a.sqlite3")
 
 
 def test_full_disk_loses_no_verdict(cache, capsys):
@@ -268,7 +268,7 @@ def test_full_disk_loses_no_verdict(cache, capsys):
     assert Cache(cache.path).get("b0") is None  # not in the file
     cache._file.execute("PRAGMA max_page_count = 100000")
     cache.put("c", JudgeReply("room again"), big, ABOUT)
-    assert [line["key"] for line in lines(cache.path)] == ["a", "b0", "b1", "b2", "c"]
+    assert [line["key"] for line in cached_replies(cache.path)] == ["a", "b0", "b1", "b2", "c"]
 
 
 @table("packed", [b"\0", zlib.compress(b" " * 2**27)])
@@ -309,12 +309,12 @@ def test_a_file_that_is_removed_in_mid_run_is_written_again(remove, then, cache,
     for one in (second, cache):
         one.close()
     kept = {*before, "3", *(("new 0", "new 1") if then == "put" else ())}
-    assert {line["key"] for line in lines(file)} == kept | (
+    assert {line["key"] for line in cached_replies(file)} == kept | (
         {"theirs"} if remove is other else set()
     )
     said = capsys.readouterr().err
-    assert said.count(f"{file} was removed or replaced while it was in use") == 2
-    assert all(line.endswith("none is paid for again") for line in said.splitlines())
+    assert said.count(f"{file} was removed or replaced while the run used it") == 2
+    assert all(line.endswith("so none is paid for twice") for line in said.splitlines())
     assert [cache.get(key) for key in before] == [*before.values()]
 
 
@@ -415,7 +415,7 @@ def test_the_commands(tmp_path):
 
     assert command("load", here / "replies.sqlite3", "--cache", there) == "6 new replies\n"
     gone = CliRunner().invoke(app, ["cache", "load", str(tmp_path / "gone"), "--cache", str(there)])
-    assert str(gone.exception) == f"{tmp_path / 'gone'}: there is no such file"
+    assert str(gone.exception) == f"{tmp_path / 'gone'}: no such file"
     command("export", "--cache", there, "--out", tmp_path / "all.jsonl")
     written = (tmp_path / "all.jsonl").read_text()
     assert command("export", "--cache", here) == written

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.asking import Asker, judged, settle
-from lmms_eval_tasks.judges.verdict import Judged
+from lmms_eval_tasks.judges.asking import VerdictSource, judge_reply, run_scoring
+from lmms_eval_tasks.judges.verdict import JudgedAnswer
 from lmms_eval_tasks.utils.metrics import aggregate
 from tests.checks import refused, table
 
@@ -38,24 +38,24 @@ class Scripted:
 
 def scoring(fields: Mapping[str, Any], reply: str) -> Any:
     """A scoring whose item is what became of the answer."""
-    answer = yield from judged("agrees", CRITERION, fields, reply)
+    answer = yield from judge_reply("agrees", CRITERION, fields, reply)
     return answer._asdict()
 
 
-def done(judge: Scripted, reply: str, saved: Verdict | None = None, **fields: str) -> Judged:
+def done(judge: Scripted, reply: str, saved: Verdict | None = None, **fields: str) -> JudgedAnswer:
     """What becomes of a reply; `saved` is its verdict of an earlier run."""
 
-    asker = Asker(judge, {"agrees": saved} if saved else {})
-    found = settle(scoring(fields, reply), asker)
+    asker = VerdictSource(judge, {"agrees": saved} if saved else {})
+    found = run_scoring(scoring(fields, reply), asker)
     said = found.pop("verdicts")
     assert said == ({} if found["verdict"] is None else {"agrees": found["verdict"].as_dict()})
-    return Judged(**found)
+    return JudgedAnswer(**found)
 
 
 @table("reply, status")
 def test_what_is_no_answer_costs_no_call(reply, status):
     judge = Scripted(OK)
-    assert done(judge, reply, question="q") == Judged("", status, 0.0, None)
+    assert done(judge, reply, question="q") == JudgedAnswer("", status, 0.0, None)
     # Nor does a saved verdict turn it into one; what looks like a refusal is an answer.
     assert done(judge, reply, saved=OK).verdict is None
     assert done(Scripted(OK), "I'm sorry, but I can't help with that.").score == 1.0
@@ -66,7 +66,7 @@ def test_the_answer_is_judged_without_its_reasoning_unless_a_verdict_was_saved()
     judge = Scripted(OK)
     found = done(judge, "<think>hm</think> rosso \n", question="q")
     assert judge.asked == [{"question": "q", "candidate": "rosso"}]
-    assert found == Judged("rosso", "ok", 1.0, OK)
+    assert found == JudgedAnswer("rosso", "ok", 1.0, OK)
     assert done(judge, "rosso", saved=Verdict(0.0, "ok")).score == 0.0
     assert len(judge.asked) == 1
 

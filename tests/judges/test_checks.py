@@ -52,7 +52,7 @@ MANY = answers(("a", 1.0, 30), ("b", 1.0, 3), ("c", 1.0, 3), ("a", 0.0, 5), ("b"
 )
 def test_draw(count: int | None, worths: dict[int, int], videos: dict[str, int]) -> None:
     drawn = known_answers.draw(MANY, count)
-    assert Counter(one.known["ask"] for one in drawn) == worths
+    assert Counter(one.right_verdicts["ask"] for one in drawn) == worths
     found = Counter(one.doc["video"] for one in drawn)
     if count == 4:  # of three videos two
         assert max(found.values()) <= 2
@@ -60,7 +60,9 @@ def test_draw(count: int | None, worths: dict[int, int], videos: dict[str, int])
         assert found == videos
     assert known_answers.draw(MANY[::-1], count) == drawn
     assert known_answers.draw([*MANY, *MANY], count) == drawn
-    assert known_answers.draw([*MANY, MANY[0]._replace(known={}, text="?")], count) == drawn
+    assert (
+        known_answers.draw([*MANY, MANY[0]._replace(right_verdicts={}, text="?")], count) == drawn
+    )
 
 
 # --- verdicts beside known ones -------------------------------------------------------------------
@@ -127,19 +129,21 @@ def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded judges and nobody are not checked, the paper's need not be."""
     monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path))
     local = JudgeConfig(OPENAI, "m", "http://gpu:1/v1")
-    unchecked = {"line": "judge not checked: lmms-eval-tasks agreement maia --judge 'my m.yml'"}
+    unchecked = {
+        "line": "judge not checked; to check it: lmms-eval-tasks agreement maia --judge 'my m.yml'"
+    }
     paper = replace(local, comparable=True)
     cases = (JudgeConfig(NONE), JudgeConfig(REPLAY, "f"), paper)
     assert [checks.record("maia", one, "s", "m") for one in cases] == [None] * 3
     assert checks.record("maia", local, "s", "my m.yml") == unchecked
     check = {"line": "judge checked: 100 % of 40"}
-    checks.keep("maia", "s", check)
+    checks.save_check("maia", "s", check)
     assert [checks.record("maia", one, "s", "m") for one in cases] == [None, None, check]
     assert checks.record("maia", local, "s", "m") == check
     assert told_of({"checked": check}) == [check["line"]]
     assert [told_of(one) for one in ({}, {"checked": None})] == [[], []]
     # Of another benchmark or prompt, and of a file that nobody can read, nothing is known.
-    assert checks.kept("haven", "s") is checks.kept("maia", "t") is None
+    assert checks.saved_check("haven", "s") is checks.saved_check("maia", "t") is None
     for text in ("{", "[]", "{}", '{"line": 1}'):
         checks.file_of("maia", "s").write_text(text, encoding="utf-8")
         assert checks.record("maia", local, "s", "my m.yml") == unchecked
@@ -169,7 +173,7 @@ def test_judges_on_the_sample(
     name: str, rule: str, sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a judge is worth is said, kept, and found by a run with the same judge."""
-    benchmark, out = registry.load(name), tmp_path / "out.json"
+    benchmark, out = registry.load_benchmark(name), tmp_path / "out.json"
     monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path / "replies"))
     source = benchmark.known_answers(sample_root / name)
     assert source is not None
@@ -195,7 +199,10 @@ def test_judges_on_the_sample(
         # An endpoint that did not reply says nothing of the judge.
         monkeypatch.setenv(settings.JUDGE, f"m@{endpoint.url}")
         (told,) = told_of(prepare.describe_judge(benchmark))
-        asks = f"judge not checked: lmms-eval-tasks agreement {name} --judge m@{endpoint.url}"
+        asks = (
+            f"judge not checked; to check it: lmms-eval-tasks agreement {name} "
+            f"--judge m@{endpoint.url}"
+        )
         assert told == (asks if rule == "fails" else line)
 
 
@@ -212,7 +219,7 @@ def test_a_judge_on_real_data(name: str) -> None:
     folder = SHARED / "data"
     if not (folder / name).is_dir():
         pytest.skip(f"no real data at {folder / name}")
-    source = registry.load(name).known_answers(folder / name)
+    source = registry.load_benchmark(name).known_answers(folder / name)
     assert source is not None
     with LocalEndpoint(playing(source, RULES["right"])) as endpoint:
         done = agreement(name, endpoint.url, **{settings.DATA: str(folder)})
@@ -220,15 +227,17 @@ def test_a_judge_on_real_data(name: str) -> None:
     assert REAL[name] in done.stdout
     assert "judge checked: 100 % of 40" in done.stdout
     drawn = known_answers.draw(source.answers, 40)
-    worths = Counter(next(iter(one.known.values())) for one in drawn)
+    worths = Counter(next(iter(one.right_verdicts.values())) for one in drawn)
     assert max(worths.values()) - min(worths.values()) <= 1
     videos = Counter(one.doc["video"] for one in drawn)
-    assert len(videos) == min(40, len({one.doc["video"] for one in source.answers if one.known}))
+    assert len(videos) == min(
+        40, len({one.doc["video"] for one in source.answers if one.right_verdicts})
+    )
 
 
 def test_without_data_the_packaged_sample_is_used(sample_root: Path, tmp_path: Path) -> None:
     env = {settings.DATA: str(tmp_path), settings.CACHE: str(sample_root.parent)}
-    source = registry.load("cvrr_es").known_answers(sample_root / "cvrr_es")
+    source = registry.load_benchmark("cvrr_es").known_answers(sample_root / "cvrr_es")
     assert source is not None
     # Annotations alone hold no verdicts.
     (tmp_path / "cvrr_es" / "partial_actions").mkdir(parents=True)

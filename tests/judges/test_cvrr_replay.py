@@ -42,7 +42,7 @@ def test_every_judgement_is_read_as_published(form):
     unread = []
     for judgement, candidate in judgements:
         try:
-            found = reader.read(FORMS[form](judgement), Judgement, [candidate])
+            found = reader.read_reply(FORMS[form](judgement), Judgement, [candidate])
         except reader.UnreadableError:
             unread.append(judgement["pred"])
         else:

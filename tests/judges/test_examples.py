@@ -20,13 +20,13 @@ from tests.checks import table
 
 def criteria() -> dict[str, Criterion]:
     """All criteria with a packaged prompt: of judges, and of models that write data."""
-    found = [one for name in registry.NAMES for one in registry.load(name).criteria()]
+    found = [one for name in registry.NAMES for one in registry.load_benchmark(name).criteria()]
     found += [
         *baselines.criteria(JUDGED_BASELINES).values(),
-        reference.criterion(),
+        reference.reference_criterion(),
     ]
     for name, own in (("build", haven_steps.STEPS), ("facts", facts_steps.STEPS)):
-        found += [step.criterion(writer.load(name, own)) for step in own]
+        found += [step.criterion(writer.load_step_prompt(name, own)) for step in own]
     return {f"{one.name} {hash((one.system, one.template)):x}": one for one in found}
 
 
@@ -66,13 +66,13 @@ def test_no_example_is_a_verdict(name: str) -> None:
         for schema_only, reply in enumerate(filled(example)):
             if not schema_only:  # its schema alone refuses it, whatever the prompt is
                 assert refuses(criterion, reply), reply
-            found = reader.judged(criterion, {}, JudgeReply(reply), "judge")
+            found = reader.read_verdict(criterion, {}, JudgeReply(reply), "judge")
             assert found.score is None, reply
 
 
 def refuses(criterion: Criterion, reply: str) -> bool:
     try:
-        reader.read(reply, criterion.schema, (), criterion.bare, criterion.labels)
+        reader.read_reply(reply, criterion.schema, (), criterion.bare, criterion.labels)
     except reader.UnreadableError:
         return True
     return False
@@ -90,4 +90,4 @@ def test_the_study() -> None:
     own = [*examples(text)]
     assert own
     for reply in (one for example in own for one in filled(example)):
-        assert replies.read(reply).rating is None, reply
+        assert replies.read_rating(reply).rating is None, reply

@@ -14,7 +14,7 @@ from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.prices import Price, PriceList, upper_bound
 from lmms_eval_tasks.judges.providers import endpoint as endpoint_module
 from lmms_eval_tasks.judges.providers.endpoint import call_with_retries
-from lmms_eval_tasks.judges.report import UsageRow, lines, task
+from lmms_eval_tasks.judges.report import UsageRow, task, usage_lines
 from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
@@ -58,7 +58,7 @@ def test_30_percent_broken_replies_change_nothing(tmp_path):
     transport = sum(player.broken[kind] for kind in TRANSPORT)
     repairs = sum(name.endswith("repair") for name in player.seen)
     assert (row.retries, row.repaired, row.paid_calls) == (transport, repairs, sent - transport)
-    (line,) = lines(run.ledger.rows())
+    (line,) = usage_lines(run.ledger.rows())
     assert f"240 verdicts (240 ok), {row.paid_calls} calls paid, 0 from the cache" in line
     assert f"{row.retries} retries, {row.repaired} repairs" in line
 
@@ -92,11 +92,11 @@ def test_faults_that_last_have_a_status_no_score_and_are_paid_for_once(tmp_path)
         transport = sum(player.broken[kind] for kind in TRANSPORT)
         paid = sum(player.seen.values()) - transport
         assert (row.retries, row.repaired, row.paid_calls) == (transport / 2, 0, paid)
-        told = lines(run.ledger.rows())[0]
+        told = usage_lines(run.ledger.rows())[0]
         assert all(f"{count} {status}" in told for status, count in counts.items())
 
         # The cache has every reply that was paid for, once.
-        kept = [faults.name_of(line["request"]) for line in replies.lines(run.cache.path)]
+        kept = [faults.name_of(line["request"]) for line in replies.cached_replies(run.cache.path)]
         assert len(set(kept)) == len(kept) == row.paid_calls
         assert not unpaid & set(kept)
 

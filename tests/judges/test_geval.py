@@ -27,7 +27,7 @@ def expected(given: JudgeReply) -> tuple[float, float] | None:
 
     def stated(text: str) -> int | None:
         try:
-            return reader.read(text, Rating, bare="score").score
+            return reader.read_reply(text, Rating, bare="score").score
         except reader.UnreadableError:
             return None
 

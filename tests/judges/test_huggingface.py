@@ -45,7 +45,7 @@ def picture(colour: str) -> str:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("checkpoints")
-    built = {kind: tiny.build(kind, root / kind) for kind in tiny.KINDS}
+    built = {kind: tiny.build_checkpoint(kind, root / kind) for kind in tiny.KINDS}
     (built["llama"] / "chat_template.jinja").write_text(TEMPLATE)
     config = built["llama"] / "config.json"  # a context that a test can fill
     config.write_text(config.read_text().replace('embeddings": 512', 'embeddings": 96'))
@@ -150,7 +150,7 @@ def test_cut_by_the_limit_or_by_the_context(text):
     endless = one(text, request(max_tokens=None))
     assert endless.finish == "length"
     assert endless.completion_tokens == 96 - endless.prompt_tokens  # the context's end comes first
-    refused(text, request("word " * 100), r"a prompt of \d+ tokens, for a context of 96")
+    refused(text, request("word " * 100), r"a prompt of \d+ tokens, but a context of only 96")
 
 
 def test_stops_at_the_ends_of_checkpoint_and_tokenizer(copy, text):
@@ -272,7 +272,7 @@ def test_what_is_found_before_a_run(copy, tmp_path, folders, monkeypatch):
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for name in (tmp_path / "none", "nobody/nothing", "nothing", "no good name!"):
-        finds("no such folder, and not to be had from the Hub: ", name)
+        finds("no such folder, and not available from the Hugging Face hub: ", name)
     (tmp_path / "empty").mkdir()
     finds("AutoConfig: ", tmp_path / "empty")
     finds("no chat template", folders["gpt2"])

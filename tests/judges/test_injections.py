@@ -18,7 +18,7 @@ SCHEMAS += [(Rating, "score", "score", 1)]
 def read(reply, schema, candidate, bare):
     """The verdict as plain types, or None."""
     try:
-        return reader.read(reply, schema, [candidate], bare).model_dump()
+        return reader.read_reply(reply, schema, [candidate], bare).model_dump()
     except reader.UnreadableError:
         return None
 

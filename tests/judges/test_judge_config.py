@@ -33,7 +33,7 @@ def test_who_needs_a_key():
         refused(JudgeError, "OPENAI_API_KEY", resolved, f"m@https://{host}/v1")
     message = refused(JudgeError, "gpt-4o", resolved, None)
     choices = ["set OPENAI_API_KEY"]
-    choices += [f"LMMS_EVAL_TASKS_JUDGE={how}" for how in ("MODEL@BASE_URL", "none")]
+    choices += [f"--judge {how}" for how in ("MODEL@BASE_URL", "none")]
     assert [choice for choice in choices if choice not in message] == []
 
 
@@ -64,7 +64,7 @@ def test_a_common_word_is_no_key():
 
 @table("spec, comparable")
 def test_only_the_papers_judge_is_comparable(spec, comparable):
-    description = judges.describe(resolved(spec, KEY))
+    description = judges.describe_judge(resolved(spec, KEY))
     assert description["comparable"] is comparable
     assert (description["warning"] is None) is comparable
     assert json.loads(json.dumps(description)) == description
@@ -76,8 +76,8 @@ def named(name):
 
 
 def test_one_judge_for_one_config_and_what_it_can_decide(tmp_path):
-    assert judges.make(resolved("none")) is judges.make(resolved("none"))
-    assert judges.make(resolved("m", KEY)) is not judges.make(resolved("m", "another"))
+    assert judges.make_judge(resolved("none")) is judges.make_judge(resolved("none"))
+    assert judges.make_judge(resolved("m", KEY)) is not judges.make_judge(resolved("m", "another"))
     for spec in ("none", "m@http://localhost:1/v1"):
         judges.preflight(resolved(spec), [named("anything")])
     refused(TasksError, "none.jsonl", judges.preflight, resolved("replay:none.jsonl"), [])
@@ -87,7 +87,7 @@ def test_a_key_with_line_ends():
     plain = resolved("gpt-4o", KEY).key
     assert resolved("gpt-4o", f" {KEY}\r\n").key == plain
     for key in (f"{KEY}\n{KEY}", "two words", "k\x00y", "kéy-kéy-kéy"):
-        said = refused(JudgeError, "OPENAI_API_KEY holds", resolved, "gpt-4o", key)
+        said = refused(JudgeError, "OPENAI_API_KEY is not a key", resolved, "gpt-4o", key)
         assert key not in str(said)
     assert resolved("none", "two\nlines") == JudgeConfig("none")
 
@@ -141,7 +141,7 @@ def test_a_panel_and_a_debate_from_a_file(tmp_path):
     assert [member.model for member in debate.members] == ["a", "b", "b"]
     for config in (panel, debate):
         assert json.loads(json.dumps(config.describe())) == config.describe()
-        assert judges.make(config).config == config
+        assert judges.make_judge(config).config == config
 
 
 @table("text, place")

@@ -14,12 +14,12 @@ from typing import Any
 import faults
 from faults import Player
 
-from lmms_eval_tasks.judges.cache import lines
+from lmms_eval_tasks.judges.cache import cached_replies
 from tests.checks import table
 from tests.local_endpoint import Fault, LocalEndpoint
 
 COUNT = 120
-THREADS = 8  # requests in flight in one process
+THREADS = 8  # requests at a time in one process
 # One from each end, so that they meet; 40 items are both's.
 PARTS = {"first": range(80), "second": range(119, 39, -1)}
 # Fresh processes, of which only the first pays for the imports.
@@ -89,7 +89,9 @@ def test_two_processes_on_one_cache(tmp_path, kill):
         before = Counter(player.seen)
         assert sum(before.values()) >= 50
         # Of the requests sent before, those lost with a killed process were in flight in it.
-        kept = {faults.name_of(line["request"]) for line in lines(cache / "replies.sqlite3")}
+        kept = {
+            faults.name_of(line["request"]) for line in cached_replies(cache / "replies.sqlite3")
+        }
         assert len(before.keys() - kept) <= THREADS * len(kill)
         resumed = run_all(endpoint.url, cache, PARTS)
         total = Counter(player.seen)

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.report import Ledger, Progress, UsageRow, lines, task
+from lmms_eval_tasks.judges.report import Ledger, Progress, UsageRow, task, usage_lines
 from lmms_eval_tasks.judges.verdict import Status, Verdict
 from tests.checks import table
 
@@ -48,7 +48,7 @@ def test_sums_and_their_line():
         models={"gpt-4o-2024-08-06": 120},
     )
     assert ledger.rows() == [row]
-    assert lines([row], "prices of 2026-11-21") == [
+    assert usage_lines([row], "prices of 2026-11-21") == [
         "judge gpt-4o, maia_oevqa: 121 verdicts (119 ok, 2 parse_failure), 30 calls paid, "
         "90 from the cache, 4 retries, 1 repair, 120,000 + 6,000 tokens, "
         "$0.36 ($0.0900 paid in this run; prices of 2026-11-21); last parse_failure: no JSON"
@@ -60,7 +60,7 @@ def test_an_unknown_price_is_never_0(replies, text):
     ledger = Ledger()
     for paid, cost in replies:
         ledger.reply("j", reply(prompt=100, completion=5), paid=paid, cost=cost)
-    (line,) = lines(ledger.rows(), "P")
+    (line,) = usage_lines(ledger.rows(), "P")
     assert line.endswith(text)
 
 
@@ -71,7 +71,7 @@ def test_tokens_that_are_not_counted_and_those_of_the_endpoints_own_cache_are_to
     (row,) = ledger.rows()
     assert (row.prompt_tokens, row.completion_tokens, row.unknown_tokens) == (1000, 100, 1)
     told = "1,000 + 100 tokens (512 of the prompts' from the endpoint's own cache; 1 replies "
-    assert f"{told}without a count), unknown price" in lines([row])[0]
+    assert f"{told}without a token count), unknown price" in usage_lines([row])[0]
 
 
 def test_a_judge_that_changed_and_the_sum_of_all_are_told():
@@ -79,7 +79,7 @@ def test_a_judge_that_changed_and_the_sum_of_all_are_told():
     for name, judge, model in (("a", "j", "j-1"), ("b", "j", "j-2"), ("b", "o3", "o3-a")):
         with task(name):
             ledger.reply(judge, reply(model), paid=True, cost=0.1)
-    first, second, third, total = lines(ledger.rows())
+    first, second, third, total = usage_lines(ledger.rows())
     assert [one[-7:] for one in (first, second)] == ["j-1 (1)", "j-2 (1)"]
     assert "answered" not in third
     assert total.startswith("all judges: ")
@@ -111,7 +111,7 @@ def test_the_line_tells_verdicts_failures_and_cost(capsys):
     bar.expect(100)
     for number in range(40):
         ledger.reply("j", JudgeReply("x", prompt_tokens=1), paid=number > 9, cost=0.04)
-        bar.given(failed=number < 3)
+        bar.count(failed=number < 3)
     bar.close()
     bar.close()  # nothing new to say
     said = capsys.readouterr().err
@@ -119,6 +119,6 @@ def test_the_line_tells_verdicts_failures_and_cost(capsys):
     assert "40 of 400 verdicts" in said
     assert "3 without a score, 10 replies from the cache, $1.60" in said
     silent = Progress(ledger, enabled=False)
-    silent.given(failed=0)
+    silent.count(failed=0)
     silent.close()
-    assert (silent.done, capsys.readouterr().err) == (1, "")
+    assert (silent.n_done, capsys.readouterr().err) == (1, "")

@@ -172,8 +172,8 @@ def test_what_is_ignored_is_told_once_and_stands_in_the_record(capsys):
         judge = faults.judge_of(endpoint.url, run, repairs=0)
         faults.judged(judge, ITEMS[:20], threads=4)
     (line,) = departures([*run.departed(), *run.departed()])
-    assert line == f"the judge m@{endpoint.url} takes and ignores response_format"
-    assert line in run.told()
+    assert line == f"the judge m@{endpoint.url} accepts but ignores response_format"
+    assert line in run.report_lines()
     assert capsys.readouterr().err.count("ignores it") == 1
 
 
@@ -203,7 +203,7 @@ def test_a_line_comes_while_no_verdict_does(capsys, monkeypatch):
     progress._ticker.join(30)
     (line, *_) = capsys.readouterr().err.splitlines()
     assert "0 of 60 verdicts" in line
-    assert "1 retry, 8 in flight" in line
+    assert "1 retry, 8 running" in line
 
 
 @pytest.mark.parametrize("timeout", [0.3])

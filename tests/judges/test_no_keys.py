@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval_tasks.judges import Judge, resolve
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges.report import lines
+from lmms_eval_tasks.judges.report import usage_lines
 from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
@@ -96,9 +96,14 @@ def test_an_endpoint_that_repeats_the_header(key, tmp_path, caplog, capsys, monk
     assert sum("[key]" in text for text in map(str, texts)) >= 5
     texts += [repr(judge), repr(config), json.dumps(config.describe()), json.dumps(run.describe())]
     texts += [f"{config} {dataclasses.asdict(config)} {config.label}"]
-    texts += [str(run.ledger.as_dicts()), *lines(run.ledger.rows()), *run.stopped(), run.summary()]
+    texts += [
+        str(run.ledger.as_dicts()),
+        *usage_lines(run.ledger.rows()),
+        *run.stopped(),
+        run.summary(),
+    ]
     texts += files_of(tmp_path / "cache")  # with the WAL, which is not emptied yet
-    texts += map(str, replies.lines(run.cache.path))  # on disk they are compressed
+    texts += map(str, replies.cached_replies(run.cache.path))  # on disk they are compressed
     run.close()
     texts += files_of(tmp_path / "cache")
     assert_clean([*texts, *capsys.readouterr()])

@@ -1,4 +1,4 @@
-"""What goes over the wire to an OpenAI-compatible endpoint, and what it does not take or send."""
+"""What goes over the wire to an OpenAI-compatible endpoint, and what it rejects or send."""
 
 import dataclasses
 import functools
@@ -73,7 +73,7 @@ FULL = Sampling(0.0, 512, top_p=0.9, seed=3, reasoning_effort="low")
 
 
 def refusing(*names: str, status: int = 400) -> Callable[[dict[str, Any]], Fault | str]:
-    """An endpoint that does not take some parameters, and names one at a time."""
+    """An endpoint that rejects some parameters, and names one at a time."""
 
     def reply(request: dict[str, Any]) -> Fault | str:
         for name in names:
@@ -100,7 +100,7 @@ def test_a_parameter_that_is_not_taken_is_left_out_and_remembered(name, status, 
     assert later == [without | ({instead: first[name]} if instead else {})] * 3
     assert made.left_out == ([] if instead else [name])
     said = capsys.readouterr().err
-    assert said.count(f"does not take {name}: sent without it") == (0 if instead else 1)
+    assert said.count(f"rejects {name}: requests are sent without it") == (0 if instead else 1)
     assert made.identity == provider(endpoint.url).identity  # the cache's keys do not move
 
 
@@ -132,7 +132,7 @@ def rating(value: int) -> str:
     [
         (9, [3], 100, 10),
         (1, [3, 2, None], 300, 30),  # choices that it gives at most
-        (0, [3, None, None, None], 300, 30),  # it does not take `n`
+        (0, [3, None, None, None], 300, 30),  # it rejects `n`
     ],
 )
 def test_three_samples_of_any_endpoint(most, sent, prompt, replied):
@@ -186,7 +186,7 @@ def test_a_text_that_is_no_verdict_is_not_kept_whole(tmp_path):
     assert found[0].reason == "the reply has more than 200,000 characters"
     assert len(found[0].raw) < 10_100
     assert "[190,001 characters left out]" in found[0].raw
-    (line,) = replies.lines(run.cache.path)
+    (line,) = replies.cached_replies(run.cache.path)
     assert len(line["reply"]["text"]) == 200_001
     run.close()
 
@@ -249,7 +249,7 @@ def test_an_error_shows_what_came(given, words):
         assert refused(ProviderError, ".*", provider(endpoint.url).complete, asked(), [0]) == words
 
 
-@table("path, told", [("", "; if it is a server like OpenAI's, name URL/v1"), ("/v1", "")])
+@table("path, told", [("", "; for an OpenAI-compatible server, use URL/v1"), ("/v1", "")])
 def test_an_address_without_its_version_is_told(path, told):
     with LocalEndpoint(lambda request: Fault(404, body=b"Not Found")) as endpoint:
         url = endpoint.url.removesuffix("/v1")

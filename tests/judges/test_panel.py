@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
-from lmms_eval_tasks.judges.asking import settle
+from lmms_eval_tasks.judges.asking import run_scoring
 from lmms_eval_tasks.judges.debate import PanelJudge, combine
 from lmms_eval_tasks.judges.verdict import Usage
 from tests.checks import refused, table
@@ -61,7 +61,9 @@ def test_the_mean_of_votes_is_an_items_score():
         ("maverix_a_oe", lambda item: item["dimensions"]["detail"]["score"], (3, 4, 4), 11 / 3),
     ):
         scoring = registry.of(task).tasks[task].score(doc, "An answer.")
-        made = settle(scoring, lambda asks, votes=votes: [panel(*votes, rule="mean")] * len(asks))
+        made = run_scoring(
+            scoring, lambda asks, votes=votes: [panel(*votes, rule="mean")] * len(asks)
+        )
         assert field(made) == pytest.approx(score)
 
 

@@ -53,17 +53,19 @@ class Bit(BaseModel):
 def test_replies(case, bare):
     untrusted = [case["candidate"]] if "candidate" in case else []
     if "value" in case:
-        assert reader.read(case["reply"], Rating, untrusted, bare).model_dump() == case["value"]
+        assert (
+            reader.read_reply(case["reply"], Rating, untrusted, bare).model_dump() == case["value"]
+        )
         return
     with pytest.raises(reader.UnreadableError) as caught:
-        reader.read(case["reply"], Rating, untrusted, bare)
+        reader.read_reply(case["reply"], Rating, untrusted, bare)
     assert caught.value.status.value == case["status"]
 
 
 def read(reply, schema, bare=None):
     """The fields, or None."""
     try:
-        return reader.read(reply, schema, bare=bare).model_dump()
+        return reader.read_reply(reply, schema, bare=bare).model_dump()
     except reader.UnreadableError:
         return None
 
@@ -90,7 +92,7 @@ def test_values_by_schema(schema, reply, value):
 def points(reply, candidate):
     """The score of 0 to 5 in a reply, or the status of its failure."""
     try:
-        return reader.read(reply, Points, [candidate], "score").score
+        return reader.read_reply(reply, Points, [candidate], "score").score
     except reader.UnreadableError as error:
         return error.status.value
 
@@ -108,9 +110,9 @@ def test_candidates_that_state_a_rating(reply, candidate, value):
 @table("reply, prompt, schema, counts")
 def test_examples_of_the_prompt(reply, prompt, schema, counts):
     def call():
-        return reader.read(reply, SCHEMAS[schema], examples=[prompt])
+        return reader.read_reply(reply, SCHEMAS[schema], examples=[prompt])
 
-    assert reader.read(reply, SCHEMAS[schema])
+    assert reader.read_reply(reply, SCHEMAS[schema])
     if counts:
         assert call()
     else:
@@ -184,7 +186,7 @@ def test_apostrophes_alone_are_read(reason, order):
 @given(st.text(max_size=200) | reasons, bares)
 def test_nothing_but_unreadable_is_raised(text, bare):
     with suppress(reader.UnreadableError):
-        reader.read(text, Labelled, [text[::2]], bare)
+        reader.read_reply(text, Labelled, [text[::2]], bare)
 
 
 HOSTILE = ["{", "[", '{"a":', "{}", "x", " ", "\n", "{'", "{'a',", '{"score": {', "[[", "[[5 ", "'"]
@@ -198,19 +200,25 @@ def test_hostile_texts_and_candidates_end_soon(piece):
     text, begun = piece * (100_000 // len(piece)), time.process_time()
     for reply in (text, "{'score': '" + text):
         with pytest.raises(reader.UnreadableError):
-            reader.read(reply, Labelled, [reply], "score")
+            reader.read_reply(reply, Labelled, [reply], "score")
     verdict = {"pred": "correct", "score": 5, "reason": "r"}
-    assert reader.read(json.dumps(verdict), Labelled, [text]).model_dump() == verdict
+    assert reader.read_reply(json.dumps(verdict), Labelled, [text]).model_dump() == verdict
     assert time.process_time() - begun < 8
 
 
 def test_why_a_reply_is_unreadable():
     refused(
-        reader.UnreadableError, "more than 200,000 characters", reader.read, "x" * 300_000, Rating
+        reader.UnreadableError,
+        "more than 200,000 characters",
+        reader.read_reply,
+        "x" * 300_000,
+        Rating,
     )
     for bare in (None, "score"):  # the reason never repeats the reply
         with pytest.raises(reader.UnreadableError) as caught:
-            reader.read('{"reason": "planted-text", "score": "planted-text"}', Rating, bare=bare)
+            reader.read_reply(
+                '{"reason": "planted-text", "score": "planted-text"}', Rating, bare=bare
+            )
         assert "planted-text" not in str(caught.value)
 
 

@@ -62,7 +62,7 @@ def test_a_debates_verdict_is_counted_once_and_its_agents_apart():
         debate = judges.JudgeConfig("debate", members=(member, *others))
         with task("t"):
             assert made.judge(debate, outermost=True).verdict(RATING, FIELDS).status == "ok"
-    assert (made.progress.done, made.progress.failed) == (1, 0)
+    assert (made.progress.n_done, made.progress.failed) == (1, 0)
     rows = {row.judge: row for row in made.ledger.rows()}
     labels = [one.label for one in debate.members[:2]]  # they agree at once
     assert set(rows) == {debate.label, *labels}
@@ -113,7 +113,7 @@ def test_a_forked_process_has_a_run_of_its_own(own):
         assert judge_of(endpoint.url, mine).verdict(RATING, FIELDS).status == "ok"
 
 
-@table("soft, hard, flight, says", [(64, 600, 300, ""), (400, 400, 144, "144 requests in flight")])
+@table("soft, hard, flight, says", [(64, 600, 300, ""), (400, 400, 144, "144 requests at a time")])
 def test_requests_in_flight_take_no_more_descriptors_than_there_are(soft, hard, flight, says):
     """In a process of its own: a hard limit cannot be raised again."""
     code = (
@@ -134,7 +134,7 @@ def test_requests_in_flight_take_no_more_descriptors_than_there_are(soft, hard, 
 
 def test_a_budget_in_dollars_needs_a_price():
     with run.use(JudgeSession(JudgeLimits(max_cost=1.0))) as made:
-        with pytest.raises(JudgeError, match="price of m@http://localhost/v1 is unknown"):
+        with pytest.raises(JudgeError, match="price of m@http://localhost/v1, which is unknown"):
             judges.preflight(LOCAL, [RATING])
         verdict = made.judge(LOCAL).verdict(RATING, FIELDS)  # a host without our check
         assert (verdict.status, verdict.score) == ("skipped", None)

@@ -170,8 +170,8 @@ def test_no_redirect_is_followed(status):
             why, again, _ = asked(endpoint.url)
     assert other.chats == []
     assert (why, again) == (
-        f"HTTP {status}: a redirect to {target}, which is not followed; if it is yours, name "
-        f"{other.url}",
+        f"HTTP {status}: a redirect to {target}, which is not followed; if the "
+        f"target is yours, use {other.url}",
         False,
     )
 
@@ -192,7 +192,7 @@ def test_a_second_reply_to_a_request_is_not_the_next_ones():
     "location, told",
     [
         ("/v1/chat/completions/", "to http://PLACE/v1/chat/completions/, which is not followed"),
-        ("http://[::1", "to what is no URL, which is not followed"),
+        ("http://[::1", "to something that is not a URL, which is not followed"),
     ],
 )
 def test_a_redirect_that_no_other_name_mends_names_none(location, told):
@@ -279,7 +279,7 @@ REFUSING = sent(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: c
         (
             sent(b"\x15\x03\x03\x00\x02\x02\x46"),
             "http",
-            "no reply from 127.0.0.1:PORT: its answer is no HTTP (does it speak https?)",
+            "no reply from 127.0.0.1:PORT: its answer is not HTTP (does it require https?)",
         ),
     ],
 )
@@ -294,7 +294,7 @@ def test_why_there_is_no_reply_is_told(serve, scheme, words):
 
 def test_a_name_that_nobody_knows_is_told():
     why, again, _ = asked("http://no-such-host.invalid/v1", 20)
-    assert "the name no-such-host.invalid cannot be looked up" in why
+    assert "the server's name no-such-host.invalid cannot be resolved" in why
     assert again
 
 
@@ -319,7 +319,7 @@ def test_the_environments_proxy_is_asked_for_an_endpoint_that_is_not_local(
         judge = transport.Transport("http://judge.example/v1/chat/completions", {}, proxies=True)
         if not asked_proxy:
             with pytest.raises(
-                transport.TransportError, match=r"judge\.example cannot be looked up"
+                transport.TransportError, match=r"judge\.example cannot be resolved"
             ):
                 judge.post({}, SECONDS)
             return

@@ -28,7 +28,7 @@ def unit(*texts: str) -> Unit[list[str]]:
     """Each text by itself, as far as that goes; then all of them together, which has to be."""
     wants = [FIRST.want(GIVEN, {"text": text}, LIKELY) for text in texts]
     verdicts = yield wants
-    replies = [want.said(one) for want, one in zip(wants, verdicts, strict=True)]
+    replies = [want.parsed_reply(one) for want, one in zip(wants, verdicts, strict=True)]
     lines = [one.said for one in replies if one is not None]
     return [*lines, (yield from needed(THEN.want(GIVEN, {"lines": lines}, LIKELY))).said]
 
@@ -45,30 +45,30 @@ def test_a_run_and_its_estimate() -> None:
 
         def made(*given: tuple[str, ...]) -> Any:
             units = {" ".join(texts): unit(*texts) for texts in given}
-            return writer.write(units, config, "task", lambda one: seen.append(one.unit))
+            return writer.run_units(units, config, "task", lambda one: seen.append(one.unit))
 
         good, lacks, ends = made(("a", "b"), ("a", "bad one"), ("c", "bad"))
-        assert (good.made, good.failures) == (["yes", "yes", "yes"], {})
-        assert lacks.made == ["yes", "yes"]
+        assert (good.result, good.failures) == (["yes", "yes", "yes"], {})
+        assert lacks.result == ["yes", "yes"]
         (why,) = lacks.failures.values()
         assert "an empty text" in why
         assert sorted(seen) == ["a b", "a bad one", "c bad"]
         assert ends.failures.keys() == {"first"}
-        told, _, advice, summary = writer.lines([good, lacks, ends])
+        told, _, advice, summary = writer.outcome_lines([good, lacks, ends])
         assert told == f"failed: a bad one: first: {why}"
-        assert advice == "run the same command again to go on"  # no reply is kept
+        assert advice == "run the same command again to continue"  # no reply is kept
         assert "task: " in summary
         asked = len(endpoint.chats)
         table, notes = writer.estimated([unit("a", "b"), unit("c")], config, "three words")
         rows = list(zip(*(column.cells for column in table.columns), strict=True))
         assert [row[:2] for row in rows] == [("first", "3"), ("then", "2"), ("all", "5")]
-        assert "assumed: three words; no repairs" in notes
+        assert "assumed: three words; no repeated requests" in notes
         assert len(endpoint.chats) == asked
 
 
 def test_a_unit_without_what_it_needs_ends() -> None:
     with LocalEndpoint(lambda _: "no") as endpoint, run.use(run.JudgeSession(JudgeLimits())):
         config = writer.writer(f"m@{endpoint.url}", {}, "--model", "a model writes")
-        (done,) = writer.write({"u": unit("a")}, config, "task")
-        assert done.made is None
+        (done,) = writer.run_units({"u": unit("a")}, config, "task")
+        assert done.result is None
         assert set(done.failures) == {"first", "then"}

@@ -62,7 +62,7 @@ def question(content: list[dict[str, Any]]) -> dict[str, Any]:
             lambda c: c[1]["question_categories_B"].append(question(c)),
             "entry 2, video2, category Pianificazione_B occurs twice",
         ),
-        (lambda c: c.clear(), "holds no videos"),
+        (lambda c: c.clear(), "no videos"),
     ],
 )
 def test_the_first_error_is_named_with_its_place(
@@ -77,19 +77,19 @@ def test_the_first_error_is_named_with_its_place(
 
 def test_both_names_of_causal_and_the_hash(released: Any, tmp_path: Path) -> None:
     """The hash is that of the content, whatever the form of the file."""
-    first = release.read(write(tmp_path / "a", released))
+    first = release.read_release(write(tmp_path / "a", released))
     file = write(tmp_path / "b", None)
     file.write_text(json.dumps(released, indent=3, sort_keys=True))
-    assert release.read(file).digest == first.digest
+    assert release.read_release(file).digest == first.digest
     asked = released[0]["question_categories_A"]
     (causal,) = (one for one in asked if one["category"] == "CausaleEsplicita_A")
     causal["category"] = "CausaleImplicita_A"
-    found = release.read(write(tmp_path / "c", released))
+    found = release.read_release(write(tmp_path / "c", released))
     assert found.digest != first.digest
     assert {q.slug for video in found.videos for q in video.questions} == set(SLUGS)
     released[0]["link"] = "\ud83d"  # half a character, where nobody reads
     file.write_text(json.dumps(released))
-    assert release.read(file).digest not in (first.digest, found.digest)
+    assert release.read_release(file).digest not in (first.digest, found.digest)
 
 
 # --- the hub's tables ---------------------------------------------------------------------------
@@ -141,12 +141,15 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
     # Parquet in folders: what the tables hold is the same.
     for kind in rows:
         write_table(tmp_path / "hub" / "data" / kind / "train-0.parquet", rows[kind])
-    assert release.read(tmp_path / "hub").digest == found.version
+    assert release.read_release(tmp_path / "hub").digest == found.version
 
     def questions(of: release.Release) -> list[release.MaiaQuestion]:
         return [asked for video in of.videos for asked in video.questions]
 
-    hub, json_form = release.read(tmp_path / "hub"), release.read(sample_root / "maia")
+    hub, json_form = (
+        release.read_release(tmp_path / "hub"),
+        release.read_release(sample_root / "maia"),
+    )
     bare = [asked.model_copy(update={"target": None}) for asked in questions(hub)]
     assert bare == questions(json_form)
     shown = data.pairs(LoadedData(hub, ""), "text")[8:16]  # the second question
@@ -174,7 +177,7 @@ def test_the_first_error_of_a_table_is_named(
     for name, own in rows.items():
         if own:
             write_table(tmp_path / f"{name}.csv", own)
-    refused(DataError, f"{tmp_path}.*{says}", release.read, tmp_path)
+    refused(DataError, f"{tmp_path}.*{says}", release.read_release, tmp_path)
 
 
 def test_letters() -> None:
@@ -240,7 +243,7 @@ def test_what_is_handed_over(
     monkeypatch.setattr(tasks, "LONGEST_SIDE", 100)
     tasks._taken.cache_clear()
     doc = data.questions(BENCHMARK.load([]), setting)[0]
-    assert tasks.handed(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
+    assert tasks.media_log(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
     shown = messages.visuals_of(tasks.question_prompt("it", doc))
     if size is None:
         assert [Path(one).suffix for one in shown] == [".mp4"]
@@ -297,7 +300,7 @@ def test_a_video_damaged_in_its_middle(
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
     names = ["maia_vsv", "maia_vsv_1frame", "maia_unimodal"]
-    prepare.check(names)
+    prepare.check_tasks(names)
     with pytest.raises(
         DataError, match=f"1 of 2 items .*\n  video2: {file}.*\n.*--allow-missing-v"
     ):
@@ -305,7 +308,7 @@ def test_a_video_damaged_in_its_middle(
     prepare.make_media(names, 8)  # it is not needed
     monkeypatch.setenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS", "1")
     prepare.make_media(names)
-    assert [len(prepare.docs(BENCHMARK, name)) for name in names] == [192, 384, 384]
+    assert [len(prepare.usable_docs(BENCHMARK, name)) for name in names] == [192, 384, 384]
     known = prepare.checked(BENCHMARK, names)
     left_out = {name: prepare.left_out(BENCHMARK, known, name) for name in names}
     section, told = BENCHMARK.describe(Ran(known.loaded, names, left_out, {}))
@@ -313,7 +316,7 @@ def test_a_video_damaged_in_its_middle(
         "maia_vsv": ["video2"]
     }
     assert section["questions_left_out"] == 24
-    assert any(one.text.startswith("maia_vsv: 1 videos left out (video2), such") for one in told)
+    assert any(one.text.startswith("maia_vsv: 1 videos skipped (video2), such") for one in told)
 
     file.write_bytes(whole[: half * 3 // 2])
     assert BENCHMARK.load(["maia_unimodal"]).left_out("maia_unimodal") == {}  # it shows none
@@ -325,8 +328,8 @@ def test_a_video_damaged_in_its_middle(
     "frames, options, told",
     [
         ("32", "", []),
-        ("4,video2=2", "", ["FRAMES=4,video2=2: not the default"]),
-        ("", "media=images", ["MAIA=media=images: not the default"]),
+        ("4,video2=2", "", ["--frames 4,video2=2: not the default"]),
+        ("", "media=images", ["--maia media=images: not the default"]),
     ],
 )
 def test_other_frames_than_the_papers_are_told(
@@ -340,7 +343,7 @@ def test_other_frames_than_the_papers_are_told(
 
 
 def test_the_real_release(maia_data: Path) -> None:
-    found = release.read(maia_data)
+    found = release.read_release(maia_data)
     assert found.counts == {"videos": 5, "questions": 120, "pools": 120, "pairs": 960}
     assert BENCHMARK.status(maia_data.parent).bad == {}
     assert found.path_of("video5") == maia_data / "videos" / "5.mp4"

@@ -25,7 +25,7 @@ FIELDS = {"question": "Che cosa?", "references": REFERENCES, "candidate": "un'«
 
 
 def test_everything_reaches_the_judge() -> None:
-    system, user = render(judge.criterion(), FIELDS)
+    system, user = render(judge.agreement_criterion(), FIELDS)
     for text in ["Che cosa?", "un'«altra»\n{x}", *REFERENCES]:
         assert text in user["content"]
     assert all(label in system["content"] for label, _ in judge.LABELS)
@@ -34,7 +34,9 @@ def test_everything_reaches_the_judge() -> None:
 def score(reply: str, candidate: str = "un'altra", finish: str = "stop") -> float | str:
     """What the criterion makes of a reply: its score, or the status of a failure."""
     fields = {**FIELDS, "candidate": candidate}
-    found = reader.judged(judge.criterion(), fields, JudgeReply(reply, finish), "judge")
+    found = reader.read_verdict(
+        judge.agreement_criterion(), fields, JudgeReply(reply, finish), "judge"
+    )
     return found.status if found.score is None else found.score
 
 
@@ -103,7 +105,7 @@ def test_a_grammar_of_the_two_words(limit: int | None, format: str, sent: bool) 
         sampling = replace(asked.sampling, max_tokens=limit or asked.sampling.max_tokens)
         run = JudgeSession(JudgeLimits())
         made = run.judge(replace(asked, sampling=sampling, reply_format=format))
-        assert made.verdict(judge.criterion(), FIELDS).score == (0.0 if sent else 1.0)
+        assert made.verdict(judge.agreement_criterion(), FIELDS).score == (0.0 if sent else 1.0)
         assert len(endpoint.chats) == 1
 
 
@@ -115,7 +117,9 @@ def test_a_word_that_comes_as_other_json_is_asked_for_again_without_a_schema() -
 
     with LocalEndpoint(reply) as endpoint:
         asked = judge.suited(config.resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"))
-        found = JudgeSession(JudgeLimits()).judge(asked).verdict(judge.criterion(), FIELDS)
+        found = (
+            JudgeSession(JudgeLimits()).judge(asked).verdict(judge.agreement_criterion(), FIELDS)
+        )
         assert (found.score, found.repaired, len(endpoint.chats)) == (1.0, True, 2)
 
 
@@ -123,10 +127,10 @@ def test_a_prompt_that_asks_for_json_has_no_grammar_of_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_prompts(tmp_path, monkeypatch, "maia", "judge", system="Reply in JSON: reason, correct.")
-    assert judge.criterion().exact_schema is None
+    assert judge.agreement_criterion().exact_schema is None
     prompts.forget()
     monkeypatch.undo()
-    assert judge.criterion().exact_schema == judge.WORD
+    assert judge.agreement_criterion().exact_schema == judge.WORD
 
 
 def test_room_for_a_label() -> None:

@@ -100,7 +100,9 @@ def test_one_pool(rights: str, plain: float, valid: float | None, failed: int) -
     assert found["pool_acc_valid"] == valid
     assert found["pool_acc_failed"] == failed
     task = BENCHMARK.tasks["maia_vsv"]
-    short = [scoring.spread(task, BENCHMARK.joint_metrics, item)["pool_acc"] for item in items]
+    short = [
+        scoring.to_host_rows(task, BENCHMARK.joint_metrics, item)["pool_acc"] for item in items
+    ]
     (shown,) = (one for one in task.metrics if one.name == "pool_acc")
     assert shown.compute(short) == plain
 

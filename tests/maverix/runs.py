@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
@@ -58,8 +58,8 @@ def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
     """The items of the replies to docs of one task, through JSON as in the log."""
     made: list[Item] = []
 
-    def asker(_: Any = None) -> Asker:
-        return Asker(usable(lambda: prepare.judge_config(BENCHMARK)))
+    def asker(_: Any = None) -> VerdictSource:
+        return VerdictSource(usable(lambda: prepare.judge_config(BENCHMARK)))
 
     for doc in docs:
         task = BENCHMARK.tasks[doc["task"]]

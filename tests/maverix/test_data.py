@@ -39,7 +39,7 @@ def test_where_options_are_shown(tmp_path: Path) -> None:
     """By the item's id alone; a changed rule would silently change every published number."""
 
     def orders(*entries: dict[str, Any]) -> list[str]:
-        found = map(data.shown_order, release.read(write(tmp_path, [*entries])).items)
+        found = map(data.shown_order, release.read_release(write(tmp_path, [*entries])).items)
         return ["".join(LETTERS[place] for place in order) for order in found]
 
     other = entry(7, options=list("abcdefgh"), answer="A", start=0.5)
@@ -75,7 +75,7 @@ def test_duration_and_end_follow_from_the_video(
 
 def stopped(task: str = "maverix_s") -> str:
     with pytest.raises(DataError) as error:
-        prepare.load(BENCHMARK, [task])
+        prepare.load_data(BENCHMARK, [task])
     return str(error.value)
 
 
@@ -118,9 +118,9 @@ def test_videos_without_sound(user: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert "--allow-bad-items" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     found = BENCHMARK.load(["maverix_a", "maverix_s"])
-    assert [len(data.docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
+    assert [len(data.task_docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
     write(user, [entry(2, video="mute")])
-    assert "maverix_a: not one of 1 MAVERIX items can be asked" in stopped("maverix_a")
+    assert "maverix_a: none of 1 MAVERIX items can be run" in stopped("maverix_a")
 
 
 # --- docs ---------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
     said = BENCHMARK.prepare(given, root, link=False)
     assert said.startswith(f"copied 4 files to {root}/maverix\n")
     assert "\nthe authors' released lines: " in said
-    assert "\nfull videos: of 2 items, 2 can be shown" in said
+    assert "\nfull videos: of 2 items, 2 can be used" in said
     place = root / "maverix"
     assert f"1 of 1 videos have no file in {place}/subtitles_full: clip" in said
     for task, folder, shown in (
@@ -212,6 +212,6 @@ def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
     status = BENCHMARK.status(root)
     notes = status.notes
     assert (status.videos, [*status.bad]) == (1, ["clip (full)"])
-    assert "full videos: of 2 items, 0 can be shown. Put them there" in notes
+    assert "full videos: of 2 items, 0 can be used. Put them there" in notes
     assert any(note.startswith("1 questions whose first open wording") for note in notes)
-    refused(DataError, "hides data.jsonl", _beside_ours, given, root)
+    refused(DataError, "takes precedence over data.jsonl", _beside_ours, given, root)

@@ -74,7 +74,7 @@ def test_which_replies_are_a_rating() -> None:
     criterion = judge.criteria()["detail"]
     for score in range(6):
         for text in (f'{{"score": {score}}}', f"{{'score': {score}}}"):
-            assert criterion.score(reader.read(text, criterion.schema, bare="score")) == score
+            assert criterion.score(reader.read_reply(text, criterion.schema, bare="score")) == score
     doc = runs.docs("maverix_s_oe")[0]
     for reply, status, authors in (
         ('{"score": 4.5}', "judge_parse_failure", 4),

@@ -17,7 +17,7 @@ from tests.maverix.entries import CASES, entry, lines, write, write_lines
 
 
 def read(folder: Path, *entries: dict[str, Any]) -> Release:
-    return release.read(write(folder, list(entries)))
+    return release.read_release(write(folder, list(entries)))
 
 
 _ODD = [(n, v) for n in ("start", "end") for v in (math.nan, math.inf, -math.inf, 10**400)]
@@ -58,39 +58,39 @@ def test_what_may_be_absent_or_null(tmp_path: Path) -> None:
         ("oops", "expected .*items"),
         ({"questions": []}, "expected .*items"),
         ({"items": {}}, "expected .*items"),
-        ([], "holds no entries"),
+        ([], "no entries"),
         ([entry(1), "x"], "entry 2: expected an object, found 'x'"),
         ([entry(1), entry(2, id=...)], "entry 2: id: the field is missing"),
         ([entry(1), entry(2, id=" ")], "entry 2: id: expected a text, found an empty one"),
         ([entry(1), entry(2, id=7)], "entry 2: id: expected a text"),
-        ([entry(1), entry(2), entry(1)], "entry 3: id 'item-1' is also that of entry 1"),
-        ([entry(1), entry(1, options=[])], "entry 2: id 'item-1' is also that of entry 1"),
+        ([entry(1), entry(2), entry(1)], "entry 3: id 'item-1' is also the id of entry 1"),
+        ([entry(1), entry(1, options=[])], "entry 2: id 'item-1' is also the id of entry 1"),
         (
             [entry(1, question=...), entry(2, question=...)],
-            "not one of 2 entries fits the schema; 'item-1': question: the field is missing",
+            "none of 2 entries fits the schema; 'item-1': question: the field is missing",
         ),
     ],
 )
 def test_what_stops_the_whole_file(content: Any, says: str, tmp_path: Path) -> None:
     file = write(tmp_path, content)
-    assert str(file) in refused(DataError, says, release.read, file)
+    assert str(file) in refused(DataError, says, release.read_release, file)
 
 
 def test_the_hash(tmp_path: Path) -> None:
     """A changed file is read again; the form of the file does not matter."""
     first = read(tmp_path, entry())
     (tmp_path / "data.json").write_text(json.dumps([entry()], indent=3, sort_keys=True))
-    assert release.read(tmp_path).digest == first.digest
+    assert release.read_release(tmp_path).digest == first.digest
     assert read(tmp_path, entry(reference="Another")).digest != first.digest
     named = write(tmp_path, {"version": "1.0", "items": [entry()]})
-    assert release.read(named).items == first.items
+    assert release.read_release(named).items == first.items
 
 
 # --- the authors' lines, three to a question -----------------------------------------------------
 
 
 def released(folder: Path, *rows: dict[str, Any]) -> Release:
-    return release.read(write_lines(folder / "test_full.jsonl", rows))
+    return release.read_release(write_lines(folder / "test_full.jsonl", rows))
 
 
 def test_three_lines_are_one_item(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_lines_that_do_not_fit(tmp_path: Path) -> None:
         assert says in released(tmp_path, *rows, *lines(2)).problems["0001_1"]
     for more, says in (
         ({"question_id": "1-1"}, "line 2: question_id '1-1': expected NNNN_q-k"),
-        ({}, "line 2: question_id '0001_1-1': is another line's too"),
+        ({}, "line 2: question_id '0001_1-1': occurs in another line too"),
     ):
         refused(DataError, says, released, tmp_path, row, {**row, **more})
 

@@ -13,7 +13,7 @@ from tests import checks
 from tests.checks import lines_of as of
 from tests.checks import rows, table
 
-BENCHMARK = registry.load("maverix")
+BENCHMARK = registry.load_benchmark("maverix")
 ACC = {"a": 0.465, "s": 0.414, "v": 0.354, "vs": 0.579, "av": 0.495}  # Qwen 2.5 Omni, Table 3
 SILENT = {"a": "not delivered", "av": "not delivered"}
 Numbers = dict[str, dict[str, Any]]

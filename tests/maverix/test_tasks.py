@@ -51,7 +51,7 @@ def test_prompts_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ):
         own("judge", **{part: wrong})
         with pytest.raises(PromptError, match=f"judge.yml.*{says}"):
-            prepare.check(["maverix_s_oe"])
+            prepare.check_tasks(["maverix_s_oe"])
 
 
 @pytest.mark.usefixtures("sample")
@@ -59,7 +59,7 @@ def test_no_sound_is_an_error_that_names_the_video(monkeypatch: pytest.MonkeyPat
     silent = SimpleNamespace(video="x.mp4", video_with_sound=None, sound=None)
     monkeypatch.setattr(tasks, "cut", lambda *_: silent)
     for mode, given in (("a", names.doc_to_visual), ("av", names.doc_to_messages)):
-        with pytest.raises(MediaError, match=rf"lights.*no audio stream, and {mode} needs"):
+        with pytest.raises(MediaError, match=rf"lights.*no audio stream, and {mode} requires"):
             given(runs.docs(f"maverix_{mode}")[0])
 
 
@@ -123,7 +123,7 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
         with context.begun(context.RunModel(name, "chat")):
             (message,) = messages_of(tasks.choice_prompt(doc))
             assert (
-                model_capabilities.heard(context.current().model, with_picture=True)[0]
+                model_capabilities.sound_state(context.current().model, with_picture=True)[0]
                 == "delivered"
             )
         forms[name] = [part.get("url", "") for part in message["content"]]
@@ -131,14 +131,19 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     with context.begun(context.RunModel("neo_ov", "chat")):
         every = [[f"maverix_{mode}" for mode in MODES]]
         message = refused(
-            DataError, "^neo_ov .chat. cannot take the sound: ", prepare.check, *every
+            DataError, "^neo_ov .chat. cannot take the sound: ", prepare.check_tasks, *every
         )
-        assert message.endswith("Leave out maverix_a, maverix_av")
-        prepare.check(["maverix_s", "maverix_vs"])
+        assert message.endswith("Leave maverix_a, maverix_av out of --tasks")
+        prepare.check_tasks(["maverix_s", "maverix_vs"])
     with context.begun(context.RunModel("aero_realtime_vllm", "chat")):
         asked = ("maverix_a", "maverix_av", "maverix_long_a_oe")
-        refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", prepare.check, asked)
-        prepare.check(["maverix_av"])
+        refused(
+            DataError,
+            r"Leave maverix_a, maverix_long_a_oe out of --tasks$",
+            prepare.check_tasks,
+            asked,
+        )
+        prepare.check_tasks(["maverix_av"])
 
 
 # --- the cuts -----------------------------------------------------------------------------------
@@ -156,11 +161,11 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         return SimpleNamespace(video="x.mp4", sound="x.wav", video_with_sound="y.mp4")
 
     def check(*own: str) -> None:
-        prepare.check(own)
+        prepare.check_tasks(own)
         prepare.make_media(own, None)
 
     monkeypatch.setattr(tasks, "cut", segment)
-    says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
+    says = rf"1 of 20 items cannot be run:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
     with pytest.raises(DataError, match=says):
         check("maverix_s", "maverix_v")
     check("maverix_s")
@@ -173,7 +178,7 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         "maverix_long_v": 20,
     }
     check(*counts)
-    asked = {name: prepare.docs(BENCHMARK, name) for name in counts}
+    asked = {name: prepare.usable_docs(BENCHMARK, name) for name in counts}
     assert {name: len(docs) for name, docs in asked.items()} == counts
     assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
     broken |= set(windows)

@@ -140,7 +140,7 @@ def test_a_repeated_time_leaves_the_others_where_they_are(tmp_path):
         assert read == wanted
         assert shown == pytest.approx([stamps[n] - start for n in wanted], abs=6e-3)
         assert (cut.start, cut.end) == (start, pytest.approx(end, abs=0.01))
-    clip = clip_specs.make(path, clip_specs.MediaSpec("uniform", 80))
+    clip = clip_specs.make_clip_file(path, clip_specs.MediaSpec("uniform", 80))
     assert files.numbers_and_times(clip.path)[0] == clip_specs.uniform_indices(len(VFR), 80)
     assert probe(path).duration == pytest.approx(16, abs=0.01)
 
@@ -155,7 +155,7 @@ def test_times_that_cannot_be_used_are_an_error(tmp_path):
     ):
         path = tmp_path / name
         refused(MediaError, rf"{name}: .*{said}", segment, path, 0.5, 5)
-        clip = (clip_specs.make, path, clip_specs.MediaSpec("uniform", 9))
+        clip = (clip_specs.make_clip_file, path, clip_specs.MediaSpec("uniform", 9))
         refused(MediaError, rf"{name}: .*{said}", *clip)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.media import cache as media_cache
-from lmms_eval_tasks.media.clip_specs import MediaSpec, make
+from lmms_eval_tasks.media.clip_specs import MediaSpec, make_clip_file
 from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.utils.media import cut, mp4
 from tests.checks import table
@@ -25,11 +25,11 @@ def test_an_entry_belongs_to_a_content(tmp_path, cache, jobs):
     source, copy = tmp_path / "v.mp4", tmp_path / "copy.mp4"
     files.write_video(source, 20)
     copy.write_bytes(source.read_bytes())
-    first, again, second = (make(path, UNIFORM) for path in (source, source, copy))
+    first, again, second = (make_clip_file(path, UNIFORM) for path in (source, source, copy))
     assert (first, len(jobs)) == (again, 1)  # the second time nothing is run
     assert (second.path, second.source) == (first.path, str(copy))
     files.write_video(source, 25)
-    assert make(source, UNIFORM).n_frames == 25  # changed: made again
+    assert make_clip_file(source, UNIFORM).n_frames == 25  # changed: made again
 
 
 def test_a_change_within_a_large_file_is_seen(tmp_path, monkeypatch):
@@ -52,7 +52,7 @@ def test_a_change_within_a_large_file_is_seen(tmp_path, monkeypatch):
 @table("damage", ["delete", "cut", "zero"])
 def test_a_damaged_entry_is_made_again(video, cache, broken, damage):
     def made():
-        clip = make(video, MediaSpec("uniform", 3))
+        clip = make_clip_file(video, MediaSpec("uniform", 3))
         return clip if broken == "path" else segment(video, 1.3, 1.9)
 
     first = made()
@@ -113,14 +113,14 @@ def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
 
 
 def test_leftovers_of_a_killed_maker_are_removed(video, cache):
-    path = Path(make(video, MediaSpec("uniform", 2)).path)
+    path = Path(make_clip_file(video, MediaSpec("uniform", 2)).path)
     path.unlink()
     old, new = (cache / f".{path.stem}.{age}" for age in ("old", "new"))
     for left in (old, new):
         left.mkdir()
         (left / "made.mp4").write_bytes(b"half")
     os.utime(old, (0, 0))
-    make(video, MediaSpec("uniform", 2))
+    make_clip_file(video, MediaSpec("uniform", 2))
     assert (old.exists(), new.exists(), path.exists()) == (False, True, True)
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import segments, video_checks
-from lmms_eval_tasks.media.clip_specs import MediaSpec, make
-from lmms_eval_tasks.media.indexed_frames import frames
+from lmms_eval_tasks.media.clip_specs import MediaSpec, make_clip_file
+from lmms_eval_tasks.media.indexed_frames import load_frames
 from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.media.video_checks import probe
 from tests.checks import refused, table
@@ -67,7 +67,7 @@ def shown(path, count=None):
     """All frames that ffmpeg shows, RGB; None without the program."""
     if FFMPEG is None:
         return None
-    with av.open(str(make(path, MediaSpec("first_frame")).path)) as file:
+    with av.open(str(make_clip_file(path, MediaSpec("first_frame")).path)) as file:
         width, height = file.streams.video[0].width, file.streams.video[0].height
     how = ["-v", "error", "-i", str(path), "-map", "0:V:0", "-vsync", "passthrough"]
     ways = ["-sws_flags", "+accurate_rnd", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
@@ -81,7 +81,9 @@ def check_against_ffmpeg(path, count):
     """The first and the last frame."""
     expected = shown(path, count)
     if expected is not None:
-        ours = frames(path, sorted({0, count - 1}), 1000).images(range(1, 1 + len({0, count - 1})))
+        ours = load_frames(path, sorted({0, count - 1}), 1000).images(
+            range(1, 1 + len({0, count - 1}))
+        )
         for image, wanted in zip(ours, expected[sorted({0, count - 1})], strict=True):
             assert files.psnr(np.asarray(image)[None], wanted[None]) > 25
 
@@ -117,7 +119,7 @@ def add_picture(path, out, preferred, *, first=True):
     return out
 
 
-TWO = "holds 2 pictures: players choose {}, not {}"
+TWO = "holds 2 pictures: players show {}, not {}"
 
 
 @table(
@@ -142,7 +144,7 @@ def test_the_film_is_shown_and_nothing_else(tmp_path, capsys, name, preferred, f
     for made in (
         segment(path, 0.5, 1).video,
         segment(path).video,
-        make(path, MediaSpec("uniform")).path,
+        make_clip_file(path, MediaSpec("uniform")).path,
     ):
         seen = files.pyav_frames(made)[0]
         assert seen.shape[1:3] == size
@@ -189,9 +191,9 @@ def test_turned_and_mirrored(tmp_path, matrix, above, below):
     path = files.write_video(tmp_path / "phone.mp4", 25, rgb=corners)
     files.show_by(path, matrix)
     size = (96, 64) if matrix[0] else (64, 96)
-    pictures = [frames(path, [3], 1000).images([1])[0]]
+    pictures = [load_frames(path, [3], 1000).images([1])[0]]
     pictures += [files.pyav_frames(segment(path, *window).video)[0][3] for window in WINDOWS]
-    pictures += [files.pyav_frames(make(path, MediaSpec("uniform", 8)).path)[0][3]]
+    pictures += [files.pyav_frames(make_clip_file(path, MediaSpec("uniform", 8)).path)[0][3]]
     pictures += [] if FFMPEG is None else [shown(path)[3]]
     for picture in map(np.asarray, pictures):
         assert picture.shape[1::-1] == size
@@ -218,7 +220,7 @@ def test_two_recordings_in_one_file(tmp_path):
     assert read == [*range(30, 40), *range(20)][: len(read)]
     assert len(read) in (29, 30)
     assert times[:10] == pytest.approx([n / 10 for n in range(10)], abs=1e-3)
-    clip = make(path, MediaSpec("uniform", 80))
+    clip = make_clip_file(path, MediaSpec("uniform", 80))
     assert files.numbers_and_times(clip.path)[0] == [*range(40), *range(40)]
     files.check_sound(segments.samples(cut.sound)[:16_000], 16_000, 3, 4)
     if FFMPEG:
@@ -261,5 +263,5 @@ def test_a_picture_that_begins_late_is_said(tmp_path, name, late, sound, said):
 
 def test_pixels_that_are_not_square_are_said(tmp_path):
     wide = files.write_video(tmp_path / "v.mkv", 10, options={"x264-params": "sar=2/1"})
-    said = "its pixels are not square (2:1): models see them square, players stretch them"
+    said = "its pixels are not square (2:1): models see square pixels, players stretch the picture"
     assert probe(wide).note == said

@@ -7,7 +7,7 @@ import media_files as files
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.media.clip_specs import MediaSpec, make, uniform_indices
+from lmms_eval_tasks.media.clip_specs import MediaSpec, make_clip_file, uniform_indices
 from tests.checks import table
 
 vision = pytest.importorskip("qwen_vl_utils.vision_process", reason="no qwen-vl-utils")
@@ -32,7 +32,7 @@ def media(source):
         "still": MediaSpec("first_frame", still=True),
         "image": MediaSpec("first_frame"),
     }
-    return {name: make(source, recipe) for name, recipe in recipes.items()}
+    return {name: make_clip_file(source, recipe) for name, recipe in recipes.items()}
 
 
 def chat_qwen(path):

@@ -35,7 +35,7 @@ def test_readable(case: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "video.srt"
     for mark in ("", "\ufeff"):
         file.write_bytes((mark + case["text"].removeprefix("\ufeff")).encode())
-        assert subtitles.read(file) == wanted
+        assert subtitles.read_cues(file) == wanted
 
 
 @table("case", BROKEN)
@@ -46,10 +46,10 @@ def test_broken(case: dict[str, Any]) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     file = tmp_path / "video.srt"
-    refused(DataError, r"video\.srt: No such file", subtitles.read, file)
+    refused(DataError, r"video\.srt: No such file", subtitles.read_cues, file)
     for coded in ("Жили-были дед".encode("cp1251"), "Καλημέρα σας".encode("cp1253")):
         file.write_bytes(b"1\n00:00:01,000 --> 00:00:02,000\n" + coded)
-        refused(DataError, r"video\.srt: neither UTF-8 nor", subtitles.read, file)
+        refused(DataError, r"video\.srt: neither UTF-8 nor", subtitles.read_cues, file)
 
 
 @table("coding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
@@ -57,7 +57,7 @@ def test_encodings(tmp_path: Path, coding: str) -> None:
     file = tmp_path / "video.srt"
     text = "1\n00:00:01,000 --> 00:00:02,000\nPerché no? “È così”, disse – 5 €.\n"
     file.write_bytes(text.encode(coding))
-    assert subtitles.read(file) == [Cue(1, 2, "Perché no? “È così”, disse – 5 €.")]
+    assert subtitles.read_cues(file) == [Cue(1, 2, "Perché no? “È così”, disse – 5 €.")]
 
 
 @pytest.mark.skipif(not REAL.is_file(), reason=f"no real MovieRecapsQA data at {REAL}")
@@ -128,19 +128,19 @@ def test_render() -> None:
 
 
 def test_find(tmp_path: Path) -> None:
-    assert subtitles.find(tmp_path / "absent", "5") is None
-    assert subtitles.find(tmp_path, "5") is None
+    assert subtitles.find_subtitles(tmp_path / "absent", "5") is None
+    assert subtitles.find_subtitles(tmp_path, "5") is None
     (tmp_path / "5.srt").touch()
-    assert subtitles.find(tmp_path, "5") == tmp_path / "5.srt"
+    assert subtitles.find_subtitles(tmp_path, "5") == tmp_path / "5.srt"
     (tmp_path / "6.srt").mkdir()
-    assert subtitles.find(tmp_path, "6") is None
+    assert subtitles.find_subtitles(tmp_path, "6") is None
     # Ids with points and folders, and those that lead elsewhere.
     (tmp_path / "talk.srt").touch()
-    assert subtitles.find(tmp_path, "talk.part1") is None
+    assert subtitles.find_subtitles(tmp_path, "talk.part1") is None
     (tmp_path / "cooking").mkdir()
     (tmp_path / "cooking" / "talk.part1.srt").touch()
-    assert subtitles.find(tmp_path, "cooking/talk.part1") is not None
+    assert subtitles.find_subtitles(tmp_path, "cooking/talk.part1") is not None
     (tmp_path / "8.SRT").touch()
-    assert subtitles.find(tmp_path, "8") == tmp_path / "8.SRT"
+    assert subtitles.find_subtitles(tmp_path, "8") == tmp_path / "8.SRT"
     for video in ("", "../5", "/etc/passwd", "a/../../b", "."):
-        refused(DataError, "video id", subtitles.find, tmp_path, video)
+        refused(DataError, "video id", subtitles.find_subtitles, tmp_path, video)

@@ -16,8 +16,8 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import cache as media_cache
 from lmms_eval_tasks.media import sources, video_checks
-from lmms_eval_tasks.media.clip_specs import MediaSpec, make
-from lmms_eval_tasks.media.indexed_frames import frames
+from lmms_eval_tasks.media.clip_specs import MediaSpec, make_clip_file
+from lmms_eval_tasks.media.indexed_frames import load_frames
 from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.media.video_checks import VideoInfo, check_ends, probe
 from lmms_eval_tasks.utils.media import worker
@@ -34,11 +34,11 @@ BROKEN = {
     "empty.mp4": "is empty",
     "html.mp4": "is a web page, not the file itself: download the raw file",
     "pointer.mp4": "is a pointer of Git LFS.*git lfs pull",
-    "zeros.mp4": "is zeros where it begins",
+    "zeros.mp4": "is full of zeros at its beginning",
     "noise.mp4": NO_VIDEO,
     "png.mp4": "holds no video that FFmpeg can decode",
     "sound.mp4": "holds no video that FFmpeg can decode",
-    "list.mp4": r"is a list of other files \(concat\); make one of them",
+    "list.mp4": r"is a list of other files \(concat\); make one file of them",
     "cut.mp4": "not a readable video",
     "cut early.mp4": "cut short",
     "cut.mkv": "is cut short: it ends at",  # its header alone tells that there was more
@@ -101,7 +101,7 @@ def test_the_ends_of_a_video_are_decoded(tmp_path, cache, name, begin, said):
 @table("name", BROKEN)
 def test_a_broken_file_is_named_and_leaves_nothing(broken_files, cache, name):
     path = broken_files / name
-    calls = [(make, UNIFORM), (frames, [0, 30, 59], 48)]
+    calls = [(make_clip_file, UNIFORM), (load_frames, [0, 30, 59], 48)]
     if not name.startswith(("cut early", "cut.mkv")):  # a window before the cut does not meet it
         calls.append((segment, 0.5, 1))
     if name != "damaged.mp4":  # whose packets are copied as they are
@@ -122,7 +122,7 @@ def test_a_hanging_decoder_is_ended(video, cache, monkeypatch, fake_worker):
     """)
     monkeypatch.setattr(media_cache, "PATIENCE", 1.0)
     words = r"some video\.mp4: took more than 1 s"
-    for call, *wanted in ((make, UNIFORM), (frames, [0], 48), (segment, 0.5, 3)):
+    for call, *wanted in ((make_clip_file, UNIFORM), (load_frames, [0], 48), (segment, 0.5, 3)):
         refused(MediaError, words, call, video, *wanted)
     assert [one.name for one in cache.iterdir()] == [".locks"]
 

@@ -14,7 +14,7 @@ from lmms_eval_tasks.models import model_capabilities as classes
 from lmms_eval_tasks.models.model_capabilities import host_version
 from tests.checks import table
 
-TABLE = classes.table()
+TABLE = classes.capability_table()
 
 
 @cache

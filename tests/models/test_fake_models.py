@@ -104,7 +104,14 @@ def test_media_that_are_not_there(form: str, key: Path, tmp_path: Path) -> None:
     empty.touch()
     for bad in (tmp_path / "no.mp4", empty):
         refused(TasksError, "pairs: .* is missing or empty", ask, lm, with_media([str(bad)]), [0])
-    refused(TasksError, "pairs: a request holds an empty medium", ask, lm, with_media([None]), [0])
+    refused(
+        TasksError,
+        "pairs: a request holds an empty picture, video or sound",
+        ask,
+        lm,
+        with_media([None]),
+        [0],
+    )
     assert len(ask(lm, with_media([Image.new("RGB", (2, 2))]), [1])) == 1
 
 
@@ -120,7 +127,7 @@ def test_arguments(key: Path) -> None:
     refused(TasksError, "batch_size=auto", create, "", {"batch_size": "auto"})
     lm = build("Scripted", "Chat")
     for ask_other in (lm.loglikelihood, lm.generate_until_multi_round):
-        refused(TasksError, "generate_until tasks only", ask_other, [])
+        refused(TasksError, "answers only generate_until tasks", ask_other, [])
 
 
 def write(folder: Path, *entries: Any) -> Path:
@@ -150,7 +157,7 @@ def test_a_task_before_all_tasks(tmp_path: Path) -> None:
         ([{"id": "a", "reply": "b", "tasks": "c"}], "line 1: tasks: no such field"),
         (
             [{"id": "a", "reply": "b"}, "", {"id": "a", "reply": "c"}],
-            "line 3: another reply to a stands before",
+            "line 3: an earlier line has another reply to a",
         ),
     ],
 )

@@ -99,17 +99,17 @@ def on_sample_alone(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPa
 def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) -> None:
     """From chat and from simple requests, through the recorded judge; and the reverse is seen."""
     from lmms_eval_tasks import judges
-    from lmms_eval_tasks.judges.asking import Asker
+    from lmms_eval_tasks.judges.asking import VerdictSource
 
-    benchmark, played = registry.load(name), sample.module(name).PLAYED
+    benchmark, played = registry.load_benchmark(name), sample.module(name).PLAYED
     tasks = [task for task in played.oracle if task in benchmark.tasks]
     key = fake_replies.load_key(write_key(tmp_path / "key.json", tasks))
     spec = benchmark.criteria() and prepare.judge_config(benchmark)
-    answer = Asker(judges.make(spec)) if spec else None
+    answer = VerdictSource(judges.make_judge(spec)) if spec else None
     numbers, thrown = {}, {}
     for task in tasks:
         made, right, thrown[task] = benchmark.tasks[task], [], []
-        for doc in prepare.docs(benchmark, task):
+        for doc in prepare.usable_docs(benchmark, task):
             parts = made.prompt(doc)
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
@@ -164,10 +164,10 @@ def test_fingerprints_and_files(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("on_sample_alone")
 def test_the_witness_knows_what_reached_it() -> None:
     """Whatever the mode hands over decides is right, chat and simple; the rest is guessed."""
-    benchmark, decided = registry.load("maverix"), sample.module("maverix").DECIDED
+    benchmark, decided = registry.load_benchmark("maverix"), sample.module("maverix").DECIDED
     for task, sure in decided.items():
         made, right = benchmark.tasks[task], []
-        for doc in prepare.docs(benchmark, task):
+        for doc in prepare.usable_docs(benchmark, task):
             parts = made.prompt(doc)
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
@@ -175,9 +175,9 @@ def test_the_witness_knows_what_reached_it() -> None:
             right.append(perception_probe.reply(chat) == doc["answer"])
             if task == "maverix_av":  # deaf or blind it is as good as without
                 assert (
-                    set(perception_probe.heard(chat[0]))
+                    set(perception_probe.read_pitches(chat[0]))
                     == set()
-                    == set(perception_probe.seen(chat[1]))
+                    == set(perception_probe.read_colours(chat[1]))
                 )
         assert witness_check(task, sure, sum(right) / len(right), len(right)).good, task
     assert not witness_check("maverix_av", 17, 0.8, 20).good

@@ -30,7 +30,7 @@ DOCS = [{"options": STATEMENTS[i : i + 2]} for i in range(0, len(STATEMENTS), 2)
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("models")
-    return {kind: str(tiny.build(kind, folder / kind)) for kind in ("gpt2", "llama")}
+    return {kind: str(tiny.build_checkpoint(kind, folder / kind)) for kind in ("gpt2", "llama")}
 
 
 def requests(*doc_ids: int) -> list[Any]:
@@ -69,7 +69,7 @@ def test_scores_are_the_mean_log_probability_by_hand(kind: str, models: dict[str
     assert abs(expected[0] - expected[1]) > 1e-3
     # Llama begins with a token that has no probability, GPT-2 with a word's; neither has a padding
     # token, as Llama-3.1, the checkpoint the paper used most closely.
-    tokenizer = lm_pairs.load("AutoTokenizer", models[kind])
+    tokenizer = lm_pairs.load_pretrained("AutoTokenizer", models[kind])
     texts = [lm_pairs.tokenize(tokenizer, text, kind) for text in STATEMENTS]
     assert (tokenizer.convert_ids_to_tokens(texts[0])[0] == "<s>") == (kind == "llama")
     assert tokenizer.pad_token is None
@@ -92,7 +92,7 @@ def test_one_model_in_memory_at_a_time(
     models: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alive: list[weakref.ref[Any]] = []
-    real = lm_pairs.load
+    real = lm_pairs.load_pretrained
 
     def load(loader: str, name: str, **kwargs: Any) -> Any:
         loaded = real(loader, name, **kwargs)
@@ -102,7 +102,7 @@ def test_one_model_in_memory_at_a_time(
             alive.append(weakref.ref(loaded))
         return loaded
 
-    monkeypatch.setattr(lm_pairs, "load", load)
+    monkeypatch.setattr(lm_pairs, "load_pretrained", load)
     run(",".join(models.values()), [0, 1])
     assert len(alive) == 2
 
@@ -110,9 +110,9 @@ def test_one_model_in_memory_at_a_time(
 @table(
     "text, message",
     [
-        ("", "needs its models"),
-        ("a,b", "does not know 'a,b'"),
-        ("pretrained=a,speed=3", "does not know 'speed'"),
+        ("", "requires its models"),
+        ("a,b", "unknown argument 'a,b'"),
+        ("pretrained=a,speed=3", "unknown argument 'speed'"),
         ("pretrained=a,b,a", "each once: .* not a, b, a"),
         ("pretrained=a,dtype=int8", "dtype=int8"),
         ("pretrained=a,batch_size=auto", "batch_size=auto"),
@@ -126,7 +126,7 @@ def test_argument_errors(text: str, message: str) -> None:
 
 def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commas of names belong to them; the model's own win over the command line's."""
-    monkeypatch.setattr(lm_pairs, "load", lambda loader, name: name)
+    monkeypatch.setattr(lm_pairs, "load_pretrained", lambda loader, name: name)
     config = {"batch_size": 1, "max_batch_size": None, "device": "cpu"}
     for text, names, size in (
         ("dtype=auto, pretrained=a, b ,batch_size=3", ["a", "b"], 3),

@@ -61,7 +61,7 @@ def test_advice(
 def test_the_engines_that_need_batches_are_known() -> None:
     told = {
         (name, kind)
-        for name, entry in model_capabilities.table().models.items()
+        for name, entry in model_capabilities.capability_table().models.items()
         for kind, one in entry.classes()
         if one.media.batches
     }

@@ -24,24 +24,45 @@ TEXT = MediaNeeds("maia_unimodal")
 @table(
     "name, interface, arguments, needs, set_, told",
     [
-        ("openai", "chat", {}, [VIDEO], {"max_frames_num": 32}, "set for maia_vsv; say another"),
+        ("openai", "chat", {}, [VIDEO], {"max_frames_num": 32}, "set for maia_vsv; to change"),
         ("async_openai", "chat", {}, [VIDEO], {"nframes": 32}, "set for maia_vsv"),
         ("openai", "chat", {"max_frames_num": 8}, [VIDEO], {}, "and the videos of maia_vsv have"),
         ("openai", "chat", {"max_frames_num": "32"}, [VIDEO], {}, ""),
         ("openai", "simple", {}, [SHORT], {"max_frames_num": 32}, ""),  # gives what there is
         ("openai", "chat", {}, [SEGMENT, PICTURE, TEXT], {}, ""),  # the model's own affair
         ("qwen2_5_vl", "chat", {}, [VIDEO, PICTURE, PICTURES], {}, ""),
-        ("qwen3_omni", "chat", {}, [VIDEO], {}, "no argument changes it; the videos of maia_vsv"),
-        ("qwen3_5", "chat", {}, [VIDEO, PICTURE], {"fps": 100}, "fps=100 set for maia_vsv; say"),
+        ("qwen3_omni", "chat", {}, [VIDEO], {}, "no argument changes that; the videos of maia_vsv"),
+        (
+            "qwen3_5",
+            "chat",
+            {},
+            [VIDEO, PICTURE],
+            {"fps": 100},
+            "fps=100 set for maia_vsv; to change",
+        ),
         ("qwen3_5", "chat", {"fps": 1}, [VIDEO], {}, ""),  # the user's own
-        ("qwen3_5", "chat", {}, [VIDEO, SEGMENT], {}, "run maia_vsv apart for all of them"),
+        ("qwen3_5", "chat", {}, [VIDEO, SEGMENT], {}, "run maia_vsv separately"),
         ("qwen2_5_vl", "simple", {}, [VIDEO], {}, "not all 32 frames of short videos"),
         ("llava_vid", "simple", {}, [VIDEO], {"max_frames_num": 32, "force_sample": True}, ""),
         ("gemini", "chat", {}, [VIDEO], {}, ""),  # the whole file is sent
-        ("qwen2_5_omni", "chat", {}, [VIDEO], {}, "does not work as it is: every reply is empty"),
+        (
+            "qwen2_5_omni",
+            "chat",
+            {},
+            [VIDEO],
+            {},
+            "does not work as installed: every reply is empty",
+        ),
         ("whisper", "simple", {}, [VIDEO], {}, "takes no videos or pictures"),
         ("whisper", "simple", {}, [TEXT], {}, ""),
-        ("glm4v", "simple", {}, [VIDEO, PICTURE], {}, "maia_vsv hand over 32 pictures of each"),
+        (
+            "glm4v",
+            "simple",
+            {},
+            [VIDEO, PICTURE],
+            {},
+            "maia_vsv pass 32 pictures of each video",
+        ),
         ("tasks_coin", "chat", {}, [VIDEO], {}, ""),
         ("tasks_vllm", "chat", {}, [VIDEO], {}, ""),
         ("tasks_vllm", "chat", {}, [LONG], {"max_num_frames": 64}, "=64 set for maia_vsv"),
@@ -53,17 +74,17 @@ def test_what_is_set_and_said(
 ) -> None:
     made = plan.of(RunModel(name, interface, arguments), needs)
     assert made.arguments == set_
-    assert bool(made.told) == bool(told or set_)
-    assert told in "\n".join(made.told)
+    assert bool(made.lines) == bool(told or set_)
+    assert told in "\n".join(made.lines)
     assert made.interface == interface
 
 
 @table(
     "name, interface, arguments, needs, said",
     [
-        ("llava_vid", "simple", {}, [VIDEO, PICTURES], "no pictures in a request, and haven_v2t"),
-        ("minicpm_v", "simple", {}, [VIDEO], "takes no videos, which maia_vsv hand over: leave"),
-        ("videollama3", "simple", {}, [PICTURES], "takes one picture alone in a request, and hav"),
+        ("llava_vid", "simple", {}, [VIDEO, PICTURES], "no pictures in a request, but haven_v2t"),
+        ("minicpm_v", "simple", {}, [VIDEO], "takes no videos, but maia_vsv have videos: leave"),
+        ("videollama3", "simple", {}, [PICTURES], "takes only one picture in a request, but hav"),
     ],
 )
 def test_what_cannot_be_run(
@@ -77,7 +98,7 @@ def test_what_cannot_be_run(
 def test_checkpoints_that_a_class_gives_no_videos(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"a": "llava_next", "b": "llava_onevision", "c": ""}  # of c nothing can be read
     monkeypatch.setattr(plan, "checkpoint_type", lambda model: kinds[model.arguments["n"]])
-    with pytest.raises(TasksError, match="no videos to checkpoints of the type llava_next, and ma"):
+    with pytest.raises(TasksError, match="no videos to checkpoints of the type llava_next, but ma"):
         plan.of(RunModel("llava_hf", "chat", {"n": "a"}), [PICTURE, VIDEO])
     for name in "bc":
         plan.of(RunModel("llava_hf", "chat", {"n": name}), [VIDEO])
@@ -88,8 +109,8 @@ def test_the_simple_class_where_only_it_takes_videos(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(plan, "checkpoint_type", lambda _: "llava_onevision")
     found = plan.of(RunModel("llava_hf", "chat"), [VIDEO])
     assert (found.interface, found.videos_as_pictures) == ("simple", False)
-    assert "--force_simple" in found.told[0]
-    assert "any video ends the run" in found.told[0]
+    assert "--force_simple" in found.lines[0]
+    assert "any video ends the run" in found.lines[0]
     # What the chat class lacks, this one lacks as well.
     assert plan.of(RunModel("qwen2_5_omni", "chat"), [VIDEO]).interface == "chat"
     assert plan.of(RunModel("openai", "chat"), [VIDEO]).interface == "chat"
@@ -109,8 +130,8 @@ def test_forms_that_a_class_can_take() -> None:
     # One that the user gives fits some tasks, and would end the run at the others.
     given = plan.of(RunModel("internvl2", "simple", {"modality": "video"}), [VIDEO, PICTURE])
     assert given.modality == {k: v for k, v in both.modality.items() if k not in text}
-    assert any("modality is set to what each task hands over" in line for line in given.told)
-    assert not plan.of(RunModel("internvl2", "simple", {"modality": "video"}), [VIDEO]).told
+    assert any("modality is set for each task" in line for line in given.lines)
+    assert not plan.of(RunModel("internvl2", "simple", {"modality": "video"}), [VIDEO]).lines
 
 
 def test_classes_that_mix_replies_are_asked_one_by_one() -> None:
@@ -123,7 +144,7 @@ def test_on_another_host_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_capabilities, "host_version", lambda: "0.9")
     made = plan.of(RunModel("openai", "chat"), [VIDEO])
     assert made.arguments
-    assert made.told[0] == (
-        "openai (chat) may treat frames otherwise: the table of models was made for lmms-eval "
-        "0.7.3, and this is 0.9"
+    assert made.lines[0] == (
+        "openai (chat) may treat frames differently: the table of model "
+        "classes was made for lmms-eval 0.7.3, but 0.9 is installed"
     )

@@ -37,7 +37,9 @@ def runs(
     launch: Launch, sample_root: Path, cache: Path, folder: Path
 ) -> dict[str, dict[str, HostRun]]:
     """By the number of processes, by model."""
-    language = ",".join(str(tiny.build(kind, folder / kind)) for kind in ("gpt2", "llama"))
+    language = ",".join(
+        str(tiny.build_checkpoint(kind, folder / kind)) for kind in ("gpt2", "llama")
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(settings.CACHE, str(cache))
         patch.setenv(settings.DATA, settings.SAMPLE)

@@ -73,7 +73,7 @@ def test_the_host_reads_it_and_its_class_can_run(
     run = as_the_host_reads(recipe)
     tasks = registry.selected(run["tasks"].split(","))
     assert {registry.of_task_name(task) for task in tasks} == {benchmark}
-    model = model_class.named(run)
+    model = model_class.run_model(run)
     read = recipe.model
     assert model is not None
     assert (model.name, model.interface) == (read.name, read.interface)
@@ -81,8 +81,8 @@ def test_the_host_reads_it_and_its_class_can_run(
         str(model.arguments[name]) == value for name, value in read.arguments.items()
     )
     absent = {CLIPSCORE: ""}  # its model is in nobody's cache here
-    with context.begun(model), settings.said(absent):
-        prepare.check(tasks)
+    with context.begun(model), settings.use_options(absent):
+        prepare.check_tasks(tasks)
         model_class.set_up(run)
         decided = context.current().plan
     media = model_capabilities.media_of(model.name, decided.interface)
@@ -104,7 +104,7 @@ def test_each_task_of_the_tables_is_in_a_recipe(benchmark: str) -> None:
     board = leaderboards.stored(benchmark)
     cells = (
         cell
-        for table in leaderboards.tables(board)
+        for table in leaderboards.stored_tables(board)
         for row in leaderboards.cells(board, table)
         for cell in row
     )
@@ -122,7 +122,7 @@ def test_what_a_user_says_stands_above_a_recipe(as_the_host_reads: Any) -> None:
 
 
 def test_the_data_of_plans_are_of_tasks_and_models_that_there_are() -> None:
-    tasks = {task for name in registry.NAMES for task in registry.load(name).tasks}
+    tasks = {task for name in registry.NAMES for task in registry.load_benchmark(name).tasks}
     assert set(recipes._stored("data")) <= tasks
     used = {one for _, recipe in ALL for one in recipe.checkpoint.split(",")}
     assert set(recipes._stored("models")) == used

@@ -115,8 +115,10 @@ def test_questions_of_a_video_follow_each_other_and_replies_do_not_move(
     monkeypatch.setattr(engine, "answer", answer)
     docs = [question(videos[n % 3], n) for n in range(3 * QUESTIONS)]
     read: Counter[str] = Counter()
-    plain = files.frames
-    monkeypatch.setattr(files, "frames", lambda path, n: (read.update([path]), plain(path, n))[1])
+    plain = files.read_frames
+    monkeypatch.setattr(
+        files, "read_frames", lambda path, n: (read.update([path]), plain(path, n))[1]
+    )
     replies = ask(model(checkpoint, batch_size=2), docs)
     assert [reply.text for reply in replies] == [
         f"user: <video>q{n} assistant:" for n in range(3 * QUESTIONS)
@@ -145,7 +147,7 @@ def test_media_are_read_while_the_engine_works_and_wait_for_it(
         known = {"total_num_frames": 1, "fps": 1.0, "frames_indices": [0]}
         return np.zeros((1, 2, 2, 3), np.uint8), {**known, "do_sample_frames": False}
 
-    monkeypatch.setattr(files, "frames", frames)
+    monkeypatch.setattr(files, "read_frames", frames)
     plain = engine.step
 
     def step(self: Any) -> Any:
@@ -227,7 +229,7 @@ def test_one_is_asked_from_many_threads_and_answered_out_of_order(
 def test_frames(most: int, wanted: int, videos: list[str]) -> None:
     with av.open(videos[0]) as file:
         every = [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
-    pixels, known = files.frames(videos[0], most)
+    pixels, known = files.read_frames(videos[0], most)
     places = np.linspace(0, N_FRAMES - 1, wanted).astype(int).tolist()
     assert np.array_equal(pixels, np.stack([every[place] for place in places]))
     assert known["frames_indices"] == places
@@ -314,7 +316,7 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delattr(engine, "enqueue")
     refused(TasksError, "newer vLLM", model, checkpoint)
     monkeypatch.setitem(sys.modules, "vllm", None)
-    refused(TasksError, "needs vLLM", model, checkpoint)
+    refused(TasksError, "requires vLLM", model, checkpoint)
 
 
 @table(
@@ -346,7 +348,7 @@ def test_pixels_go_to_the_processor(
         ({"max_pixels": "602k"}, "max_pixels=602k: expected a whole number"),
         ({"tensor_parallel_size": "auto"}, "tensor_parallel_size=auto: expected"),
         ({"max_num_frames": "all"}, "max_num_frames=all: expected"),
-        ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: no JSON"),
+        ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: not JSON"),
         ({"pretrained": "Org/NoSuch-7B"}, "Org/NoSuch-7B: no processor or tokenizer"),
         ({"pretrained": "no template"}, "has no chat template"),
     ],
@@ -441,7 +443,7 @@ def test_an_engine_that_is_killed_ends_the_run_in_one_line(
     does = told if where == "by its own word" else killed
     monkeypatch.setattr(engine, "enqueue" if where == "before it is asked" else "step", does)
     try:
-        refused(TasksError, r"vLLM's engine has ended.*--batch_size", ask, lm, docs)
+        refused(TasksError, r"vLLM's engine has stopped.*--batch_size", ask, lm, docs)
     finally:
         process.kill()
 
@@ -491,7 +493,7 @@ def test_each_process_has_its_own_gpus_and_its_engine_knows_of_no_other(
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     before = dict(os.environ)
     if expected == "too few":
-        refused(TasksError, "1 GPUs for each process", own_gpus(count).__enter__)
+        refused(TasksError, "1 GPUs are required for each process", own_gpus(count).__enter__)
         return
     with own_gpus(count):
         assert os.environ.get("CUDA_VISIBLE_DEVICES") == expected
@@ -513,7 +515,7 @@ def test_equal_pixels_make_equal_prompts(
     from lmms_eval.evaluator import simple_evaluate
     from transformers import AutoProcessor
 
-    folder = tiny.build("qwen2_5_vl", shared / "tiny-vlm")
+    folder = tiny.build_checkpoint("qwen2_5_vl", shared / "tiny-vlm")
     processor = AutoProcessor.from_pretrained(folder)
 
     def answer(self: Any, asked: dict[str, Any]) -> Any:
@@ -545,7 +547,7 @@ def test_equal_pixels_make_equal_prompts(
     line, third = run("tasks_vllm", "")  # the processor's own default
     assert line.startswith("4 of 32 frames (270 visual tokens), ")
     found = arrivals.differing_prompts("maia_vsv", second, third)
-    assert "the two saw pictures of other sizes" in found
+    assert "the models saw pictures of different sizes" in found
 
 
 # --- through the host, on the sample --------------------------------------------------------------
@@ -573,7 +575,7 @@ def test_every_request_is_asked_as_its_task_says(
     assert engine.made[-1].ended  # or a second run would find the GPU full
     assert checkpoint in named[0]
     assert "99999" not in named[0]  # another length for want of memory keeps the replies
-    docs = prepare.docs(registry.of(task), task)[: LIMITS[task]]
+    docs = prepare.usable_docs(registry.of(task), task)[: LIMITS[task]]
     limit = results["configs"][task]["generation_kwargs"]["max_new_tokens"]
     prompts = {one["prompt"]: one for one in engine.made[-1].asked}
     assert len(prompts) == len(docs)

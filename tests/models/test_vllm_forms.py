@@ -48,7 +48,7 @@ def test_each_recipe_of_weights_has_a_form_or_a_reason() -> None:
     native = next(one for one in OWN if one.model.name == recipes.VLLM)
     assert recipes.on_vllm(native) is native
     served = next(one for one in OWN if one.checkpoint == "gpt-4o")
-    assert recipes.on_vllm(served) == "a server has the model"
+    assert recipes.on_vllm(served) == "the model is on a server"
 
 
 @table("own, form", FORMS)
@@ -68,7 +68,7 @@ def test_the_host_reads_both_alike(
         host.cli_evaluate()
     plain, by_vllm = runs
     assert {name for name in plain if plain[name] != by_vllm[name]} == REPLACED
-    named = model_class.named(by_vllm)
+    named = model_class.run_model(by_vllm)
     assert named is not None
     assert (named.name, named.interface) == ("tasks_vllm", "chat")
     assert {name: str(value) for name, value in named.arguments.items()} == form.model.arguments
@@ -132,7 +132,7 @@ class Spy:
 
 @pytest.fixture(scope="module")
 def checkpoint(shared: Path) -> Path:
-    return tiny.build("qwen2_5_vl", shared / "tiny-families" / "qwen2_5_vl")
+    return tiny.build_checkpoint("qwen2_5_vl", shared / "tiny-families" / "qwen2_5_vl")
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def judge_with(
     saved: Mapping[str, Verdict] | None = None,
 ) -> tuple[Item, list[Request]]:
     """The item of an answer, and what was asked."""
-    return judged.scored(BENCHMARK, answer, judging.judged(CONTEXT, QUESTION, reply), saved)
+    return judged.scored(BENCHMARK, answer, judging.judge_claims(CONTEXT, QUESTION, reply), saved)
 
 
 def each(done: Item, what: str) -> dict[str, Any]:
@@ -157,7 +157,9 @@ def judged_at(
 
 def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:
     """The items of a task's replies, through JSON as in the host's log."""
-    made = [names.process_results(doc, [reply(doc)]) for doc in prepare.docs(BENCHMARK, task)]
+    made = [
+        names.process_results(doc, [reply(doc)]) for doc in prepare.usable_docs(BENCHMARK, task)
+    ]
     return [json.loads(json.dumps(one["failed"])) for one in made]
 
 

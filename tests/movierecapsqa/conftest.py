@@ -28,7 +28,7 @@ def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.JUDGE, "none")
-    make = clips.make  # a test may put another one there
+    make = clips.make_clip  # a test may put another one there
     make.cache_clear()
     yield tmp_path / "root"
     make.cache_clear()

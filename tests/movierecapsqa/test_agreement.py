@@ -124,7 +124,7 @@ def test_answers_that_the_judge_fails_on_leave_the_agreement(started: Any) -> No
 def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file = str(release(tmp_path / "data"))
     for options, error, said in (
-        (("--from", file, "--judge", "none"), JudgeError, "name a judge with --judge"),
+        (("--from", file, "--judge", "none"), JudgeError, "gives no verdicts: name a judge"),
         (("--from", file, "--output", "x", "--dry-run"), TasksError, "--dry-run"),
         (("--from", str(tmp_path / "no")), DataError, "no such file"),
     ):
@@ -151,7 +151,9 @@ def test_without_published_scores_the_datasets_answers_are_known(tmp_path: Path)
     ]
     known = BENCHMARK.known_answers(write(tmp_path, entries))
     assert known.tables is None
-    assert [(one.doc["question"], one.text, set(one.known.values())) for one in known.answers] == [
+    assert [
+        (one.doc["question"], one.text, set(one.right_verdicts.values())) for one in known.answers
+    ] == [
         ("Who 1?", "Nobody 1.", {5.0}),
         ("Who 1?", "Nobody 2.", {0.0}),
         ("Who 2?", "Nobody 2.", {5.0}),

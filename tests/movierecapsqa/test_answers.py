@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import run
-from lmms_eval_tasks.judges.asking import Asker, settle
+from lmms_eval_tasks.judges.asking import VerdictSource, run_scoring
 from lmms_eval_tasks.judges.engine import schema_of
 from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import judge as judging
@@ -111,8 +111,8 @@ def test_what_is_no_answer_costs_no_call() -> None:
     done, chats = judge_with(script(claims=["", " \n", "-"]), "Who knows?")
     assert kinds(chats) == ["claims"]
     assert (done["candidate"], done["dimensions"]) == ("Who knows?", all_are(0, "no_claims"))
-    waiting = Asker(judges.make(JudgeConfig(NONE)))
-    done = settle(judging.judged(CONTEXT, QUESTION, REPLY), waiting)
+    waiting = VerdictSource(judges.make_judge(JudgeConfig(NONE)))
+    done = run_scoring(judging.judge_claims(CONTEXT, QUESTION, REPLY), waiting)
     assert (done["candidate"], done["dimensions"]) == (REPLY, all_are(None, "unjudged"))
 
 
@@ -128,7 +128,7 @@ FAILURES: list[tuple[Answer, str]] = [
 def test_what_the_judge_fails_at(reply: Answer, status: str) -> None:
     """Without the claims the dimensions are not asked; one that failed is alone."""
     with at(BENCHMARK, script(claims=reply)) as (judge, endpoint, current), run.task("t"):
-        done = settle(judging.judged(CONTEXT, QUESTION, REPLY), Asker(judge))
+        done = run_scoring(judging.judge_claims(CONTEXT, QUESTION, REPLY), VerdictSource(judge))
         assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
         (row,) = current.ledger.rows()
     assert (done["status"], done["claims"]) == (f"judge_{status}", [])

@@ -34,12 +34,12 @@ PICTURED = [task for task in TASKS if shows(task)]
 
 def docs(task: str) -> list[Any]:
     """The docs of a task, checked now."""
-    return prepare.docs(BENCHMARK, task)
+    return prepare.usable_docs(BENCHMARK, task)
 
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        prepare.load(BENCHMARK, tasks)
+        prepare.load_data(BENCHMARK, tasks)
     return str(error.value)
 
 
@@ -82,7 +82,7 @@ def test_what_every_task_shows(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The part of the project's sample that is at hand: one of its eight recap videos."""
     counts = {"videos": 8, "segments": 8, "questions": 52, "facts": 113, "bad_segments": 0}
-    assert schema.read(real / "movierecapsqa").counts == counts
+    assert schema.read_release(real / "movierecapsqa").counts == counts
     found = docs("movierecapsqa_movie_dialogue")
     assert len({doc["id"] for doc in found}) == 52
     for doc in found:
@@ -92,7 +92,7 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "7 of 8 MovieRecapsQA videos cannot be used" in stopped("movierecapsqa_segment")
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     assert len(docs("movierecapsqa_segment")) == 10
-    assert "not one of 8 MovieRecapsQA segments can be asked" in stopped("movierecapsqa_movie")
+    assert "none of 8 MovieRecapsQA segments can be run" in stopped("movierecapsqa_movie")
 
 
 # --- only what a task shows has to be there ------------------------------------------------------
@@ -179,7 +179,7 @@ def test_clips_and_frames_are_of_their_window_and_muted(
     user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The window and nothing else, and no sound, which tells the answers."""
-    prepare.check(PICTURED)
+    prepare.check_tasks(PICTURED)
     prepare.make_media(PICTURED, None)
     spans = {"segment": (3.2, 7.4), "recap": (0, RECAP), "scenes": (10.5, 16), "movie": (0, MOVIE)}
     for source, (start, end) in spans.items():
@@ -211,7 +211,7 @@ def test_status(root: Path, user: Path) -> None:
     told = "\n".join(status.notes)
     for source, number in (("segment", 2), ("recap", 3), ("scenes", 2), ("movie", 3)):
         assert f"videos as the {SOURCES[source]} (movierecapsqa_{source}, " in told
-        assert f"_{source}_frames): of 5 segments, {number} can be shown" in told
+        assert f"_{source}_frames): of 5 segments, {number} can be used" in told
     assert "talk.6: facts: " in told
 
 

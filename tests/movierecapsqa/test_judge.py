@@ -31,9 +31,9 @@ def test_words_of_labels() -> None:
     for dimension, written, expected in json.loads(LABELS.read_text(encoding="utf-8"))["words"]:
         if expected is None:
             with pytest.raises(ValueError, match="none of"):
-                judge.label(dimension, written)
+                judge.read_label(dimension, written)
         else:
-            assert judge.label(dimension, written) == expected
+            assert judge.read_label(dimension, written) == expected
 
 
 # --- replies ------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def test_words_of_labels() -> None:
 
 def read(dimension: str, reply: Any) -> Any:
     text = reply if isinstance(reply, str) else json.dumps(reply)
-    return reader.read(text, judge.dimension_criterion(dimension, 2).schema, CLAIMS)
+    return reader.read_reply(text, judge.dimension_criterion(dimension, 2).schema, CLAIMS)
 
 
 def pairs(*labels: tuple[Any, str], **more: Any) -> dict[str, Any]:
@@ -138,11 +138,11 @@ def test_what_counts_as_a_claim() -> None:
         (["È rosso", "他跑了", "7"], ["È rosso", "他跑了", "7"]),
     ):
         for key in ("claims", "atomic_claims"):
-            found = reader.read(json.dumps({key: given}), criterion.schema)
+            found = reader.read_reply(json.dumps({key: given}), criterion.schema)
             assert (found.claims, criterion.score(found)) == (kept, len(kept))  # type: ignore[attr-defined]
     for reply in ('{"claims": "He runs."}', '{"claims": [1]}', '["He runs."]', "He runs.", "{}"):
         with pytest.raises(reader.UnreadableError):
-            reader.read(reply, criterion.schema)
+            reader.read_reply(reply, criterion.schema)
 
 
 # --- the user's prompts and judges --------------------------------------------------------------
@@ -169,7 +169,11 @@ def test_prompts_of_the_user_that_do_not_fit(
     name: str, changes: dict[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a model or a judge would not be told, or must not."""
-    read = {"task": tasks.task_prompts, "judge": judge.prompt, "baselines": baselines.prompt}
+    read = {
+        "task": tasks.task_prompts,
+        "judge": judge.load_judge_prompts,
+        "baselines": baselines.prompt,
+    }
     own_prompts(tmp_path, monkeypatch, "movierecapsqa", name, **changes)
     with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
         read[name]()
@@ -195,14 +199,14 @@ def test_the_authors_own_texts_are_whole_requests(
         (clone / "eval" / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
     code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
     (clone / "eval" / "evaluator.py").write_text(code)
-    authors_prompts.write("movierecapsqa", clone, own)
+    authors_prompts.write_prompts("movierecapsqa", clone, own)
     monkeypatch.setenv(settings.PROMPTS, str(own))
     prompts.forget()
     claims = judge.claims_criterion()
     assert claims.system == "You split."
     assert claims.template.startswith("Split {candidate}, for {question}")
     for dimension in WORDS:
-        asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
+        asked = judge.request_fields(CONTEXT, dimension, "Who?", CLAIMS)
         (user,) = render(judge.dimension_criterion(dimension, 2), asked)
         assert user["content"].startswith("Mark it.\nWho?\n<")
         assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]

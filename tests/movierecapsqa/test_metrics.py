@@ -117,14 +117,14 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
 def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("bertscore", "bertscore_var", "bartscore", "bartscore_var"):
         assert METRICS[name].compute(answers("55")) is None
-    no_encoder = "encoder 'roberta-large' is not in the local Hugging Face cache and is no folder"
-    unnamed = "no model was named with --bartscore (LMMS_EVAL_TASKS_BARTSCORE)"
-    assert provenance.notes("movierecapsqa") == {
+    no_encoder = "encoder 'roberta-large' is neither a folder nor in the local Hugging Face cache"
+    unnamed = "no model was named with --bartscore"
+    assert provenance.implementation_notes("movierecapsqa") == {
         "bertscore": f"BERTScore not computed: {no_encoder}",
         "bartscore": f"BARTScore not computed: {unnamed}",
     }
     monkeypatch.setenv(BARTSCORE, "/no/such/folder")
-    with pytest.raises(TasksError, match=f"^{BARTSCORE}=/no/such/folder: .*is no folder"):
+    with pytest.raises(TasksError, match=f"^{BARTSCORE}=/no/such/folder: .*is neither a folder"):
         BENCHMARK.check([], LoadedData(None, ""))
 
 

@@ -86,7 +86,7 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
             (folder / "data" / "facts").mkdir()
             (folder / "data" / "facts.parquet").rename(folder / "data/facts/train-0-of-1.parquet")
         subtitle(folder, "Talk_abC-1.srt")
-        release = schema.read(folder)
+        release = schema.read_release(folder)
         digests.add(release.digest)
     assert len(digests) == 1
     BENCHMARK.prepare(folder, tmp_path / "root", link=True)
@@ -102,7 +102,7 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
     assert (first.dialogue, second.dialogue) == ("In the first.\nAstride.", "Then.")
     assert (third.dialogue, list(release.without_subtitles)) == ("", ["xyz.0"])
     subtitle(folder, "xyz.srt")
-    assert schema.read(folder).without_subtitles == {}
+    assert schema.read_release(folder).without_subtitles == {}
 
 
 def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
@@ -110,16 +110,16 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     nowhere = {**rows[0], "segment_id": 9, "aligned_fact_ids": []}
     cases: list[tuple[dict[str, Any], str]] = [
         ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
-        ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
-        ({"questions": [nowhere]}, "abC-1.9 is no segment"),
+        ({"recaps": TABLES["recaps"][:1]}, "'xyz' is not in"),
+        ({"questions": [nowhere]}, "abC-1.9 is not a segment"),
         ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
     ]
     for number, (changes, said) in enumerate(cases):
         with pytest.raises(DataError, match=said):
-            schema.read(write(tmp_path / str(number), "json", **changes))
+            schema.read_release(write(tmp_path / str(number), "json", **changes))
     twice = write(write(tmp_path / "twice", "json"), "csv")
     with pytest.raises(DataError, match="one file of each"):
-        schema.read(twice)
+        schema.read_release(twice)
 
 
 def test_what_is_to_be_fetched_and_what_is_left_out(
@@ -136,7 +136,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
         *("abC-1.srt", "abC-1.mp4"),
     }
     seen = BENCHMARK.status(root)
-    assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
+    assert "to download: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
     assert (seen.videos, "xyz" in seen.bad) == (1, True)
     name = "movierecapsqa_segment_dialogue"
     with pytest.raises(
@@ -147,7 +147,11 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     assert "http://x/2.srt" in str(caught.value)
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     found = BENCHMARK.load([name])
-    assert [doc["id"] for doc in data.docs(found, name)] == ["abC-1.0/0", "abC-1.0/1", "abC-1.1/0"]
+    assert [doc["id"] for doc in data.task_docs(found, name)] == [
+        "abC-1.0/0",
+        "abC-1.0/1",
+        "abC-1.1/0",
+    ]
     assert list(found.left_out(name)) == ["xyz.0"]
     # Neither the model nor the judge needs it.
     monkeypatch.delenv(settings.ALLOW_MISSING)
@@ -174,15 +178,15 @@ def test_what_the_judge_is_shown(
         ("facts=aligned,dialogue=none", ["Fact 2."], ""),
     ):
         monkeypatch.setenv(MOVIERECAPSQA, chosen)
-        doc = BENCHMARK.tasks[name].log_fields(data.docs(BENCHMARK.load([name]), name)[0])
-        assert tasks.shown(doc) == ("abC-1.0", facts, dialogue)
+        doc = BENCHMARK.tasks[name].log_fields(data.task_docs(BENCHMARK.load([name]), name)[0])
+        assert tasks.judge_context(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."
         assert (doc["modality"], doc["category"]) == ("vision", "sta")
     for text in ("fact=all", "facts=some", "facts=all,facts=all"):
         monkeypatch.setenv(MOVIERECAPSQA, text)
-        with pytest.raises(TasksError, match="expected each once of"):
+        with pytest.raises(TasksError, match="each name at most once"):
             data.options()
     labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")
-    with pytest.raises(DataError, match=r"labels\.csv: there is no question 'abC-1\.9/0'"):
-        schema.read(folder)
+    with pytest.raises(DataError, match=r"labels\.csv: no question 'abC-1\.9/0'"):
+        schema.read_release(folder)

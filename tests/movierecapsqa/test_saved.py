@@ -56,7 +56,7 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
         rater.fails, before = "", len(endpoint.chats)
         # The baselines that a run has are kept.
         monkeypatch.setenv(BASELINES, "")
-        values = again(run, judge=f"one@{endpoint.url}").found[0].values
+        values = again(run, judge=f"one@{endpoint.url}").numbers[0].values
         assert asked(endpoint, before) == missing
     failed = [values[f"{name}_failed"] for name in DIMENSIONS]
     assert failed == [values["empty"]] * len(DIMENSIONS)  # empty answers alone
@@ -92,7 +92,7 @@ def test_a_batch_takes_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         made = json.loads(output.read_text(encoding="utf-8"))["movierecapsqa"]["numbers"][TASK]
         assert made["factuality_failed"] - made["empty"] == (0 if number else 3)
     assert made == numbers(items_of(judged_run(monkeypatch)))
-    assert "every verdict is there already" in command(*judge, "--batch", requests)
+    assert "every answer has a verdict already" in command(*judge, "--batch", requests)
 
 
 def _answered(requests: Path, results: Path) -> dict[str, int]:

@@ -15,7 +15,7 @@ from tests.movierecapsqa.entries import SPOKEN, SRT, entry, question, write
 
 
 def read(folder: Path, *entries: dict[str, Any]) -> schema.Release:
-    return schema.read(write(folder, list(entries)))
+    return schema.read_release(write(folder, list(entries)))
 
 
 def one(folder: Path, **changes: Any) -> Segment:
@@ -63,7 +63,7 @@ def test_facts_with_numbers_and_without() -> None:
         ({"endTime": float("nan")}, "endTime: Input should be a finite number"),
         ({"movieStartTime": 20}, "movieStartTime 20 is not before movieEndTime 16"),
         ({"movieEndTime": ...}, "movieStartTime and movieEndTime are given together or not"),
-        ({"movieId": ...}, "movieStartTime needs movieId"),
+        ({"movieId": ...}, "movieStartTime requires movieId"),
         ({"questions": [question(1), question(1)]}, "qid 1 occurs twice"),
         ({"questions": [question(1, question=" ")]}, "questions, entry 1, question: "),
         ({"questions": [question(1, modality="smell")]}, "expected dialogue, vision or multi"),
@@ -99,21 +99,21 @@ def test_answers_of_people_and_models(tmp_path: Path) -> None:
     ("content", "says"),
     [
         ({"segments": []}, "expected a list of segments"),
-        ([], "holds no entries"),
-        ([entry(1), entry(1)], "entry 2: id 'talk.1' is also that of entry 1"),
-        ([entry(1, facts=[])], "not one of 1 entries fits the schema; 'talk.1': facts: "),
+        ([], "no entries"),
+        ([entry(1), entry(1)], "entry 2: id 'talk.1' is also the id of entry 1"),
+        ([entry(1, facts=[])], "none of 1 entries fits the schema; 'talk.1': facts: "),
     ],
 )
 def test_what_is_no_list_of_segments_stops(content: Any, says: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"segments\.json") as error:
-        schema.read(write(tmp_path, content))
+        schema.read_release(write(tmp_path, content))
     assert says in str(error.value)
 
 
 def test_files_and_their_places(tmp_path: Path) -> None:
     text = json.dumps([entry(1)])
     (tmp_path / "release.json").write_text(text, encoding="utf-8-sig")
-    release = schema.read(tmp_path / "release.json")
+    release = schema.read_release(tmp_path / "release.json")
     assert release.digest == read(tmp_path / "other", entry(1)).digest
     segment = release.segments[0]
     assert release.path(segment, "recaps") == tmp_path / "recaps" / "talk.mp4"  # where it would be

@@ -11,7 +11,7 @@ from tests import checks
 from tests.checks import lines_of as of
 from tests.checks import rows
 
-BENCHMARK = registry.load("movierecapsqa")
+BENCHMARK = registry.load_benchmark("movierecapsqa")
 BOTH = "movierecapsqa_segment"
 FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
 

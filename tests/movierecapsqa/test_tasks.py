@@ -57,20 +57,20 @@ def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPat
     alone = doc(DIALOGUE)
     assert names.doc_to_visual(alone) == []
     assert [part["type"] for part in names.doc_to_messages(alone)[0]["content"]] == ["text"]
-    assert own.handed(alone)["media"] == {"kind": "none", "dialogue": True}
+    assert own.media_log(alone)["media"] == {"kind": "none", "dialogue": True}
 
 
 # --- what the log keeps, and what a reply is worth ----------------------------------------------
 
 
 def test_what_was_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    media = own.handed(doc())["media"]
+    media = own.media_log(doc())["media"]
     told = {"kind": "video", "start": 3.2, "end": 7.4, "n_frames": 42, "dialogue": True}
     assert {name: media[name] for name in told} == told
     gone = {**doc(), "video_path": "/gone/talk.mp4"}
     assert names.process_results(gone, [""])["failed"]["media"] is None
     monkeypatch.setenv(settings.FRAMES, "50")
-    media = own.handed(doc(FRAMES, 2))["media"]
+    media = own.media_log(doc(FRAMES, 2))["media"]
     told = {"kind": "frames", "asked": 50, "n_frames": 30, "start": 8, "end": 11, "dialogue": False}
     assert {name: media[name] for name in told} == told
 
@@ -106,10 +106,10 @@ def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyP
         DIALOGUE: {"talk.4"},
     }
     assert section["data"]["bad_segments"] == 1
-    told = f"{BOTH}, {FRAMES}: 2 segments left out (talk.3, talk.4), such as talk.3: missing: "
+    told = f"{BOTH}, {FRAMES}: 2 segments skipped (talk.3, talk.4), such as talk.3: missing: "
     assert any(line.startswith(told) for line in limits_of(section))
     # Table 5's differences would be between four questions and six.
-    (told,) = [line for line in limits_of(section) if "same" in line]
+    (told,) = [line for line in limits_of(section) if "different questions" in line]
     assert told.startswith("aligned recap segment: ")
     assert "(both 4, only frames 4, only dialogue 6)" in told
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Task
-from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.runs import messages, prepare, scoring
 
@@ -24,13 +24,13 @@ def recorded(root: Path, file: Path) -> str:
 
 
 def right(task: Task, doc: Doc, number: int) -> str:
-    return fake_replies.known(doc).right
+    return fake_replies.known_replies(doc).right
 
 
 def any_reply(task: Task, doc: Doc, number: int) -> str:
     """The key's replies in turn: some right, some wrong."""
-    known = fake_replies.known(doc)
-    replies = [known.right, *known.drawn]
+    known = fake_replies.known_replies(doc)
+    replies = [known.right, *known.random_replies]
     return replies[number % len(replies)]
 
 
@@ -47,9 +47,11 @@ def saved_run(
     for name in names:
         benchmark = registry.of(name)
         task = benchmark.tasks[name]
-        asker = Asker(usable(lambda benchmark=benchmark: prepare.judge_config(benchmark, judge)))
+        asker = VerdictSource(
+            usable(lambda benchmark=benchmark: prepare.judge_config(benchmark, judge))
+        )
         lines = []
-        for number, doc in enumerate(prepare.docs(benchmark, name)[:most]):
+        for number, doc in enumerate(prepare.usable_docs(benchmark, name)[:most]):
             kept = {**task.log_entry(doc), **task.media_log(doc)}
             item = scoring.scored(task, kept, reply(task, doc, number), asker)
             text = messages.text_of(task.prompt(doc))

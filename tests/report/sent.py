@@ -20,7 +20,7 @@ TASKS = {"maia_vsv": 19200, "maia_oevqa": 2400}  # items of the whole release
 
 def section(name: str) -> dict[str, Any]:
     """What the hook tells of a whole run with the paper's judge."""
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     prompt = benchmark.judge_prompt()
     judge = {"provider": "openai", "model": benchmark.paper_judge, "comparable": True}
     prompts = benchmark.prompts(list(TASKS))

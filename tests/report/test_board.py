@@ -15,9 +15,9 @@ from rich.console import Console
 
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell, cells, tables
+from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell, cells, stored_tables
 from lmms_eval_tasks.report import board, compared_runs
-from lmms_eval_tasks.report.paper_rows import Own
+from lmms_eval_tasks.report.paper_rows import OurCell
 from lmms_eval_tasks.runs import prepare
 from lmms_eval_tasks.utils.metrics.stats import Interval
 from tests.checks import refused, table
@@ -28,21 +28,21 @@ VIDEOS = 40
 
 
 def every_cell(board: Mapping[str, Any]) -> list[PrintedCell]:
-    grids = [cells(board, one) for one in tables(board)]
+    grids = [cells(board, one) for one in stored_tables(board)]
     return [cell for grid in grids for line in grid for cell in line]
 
 
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
-    stored = registry.load(name).board()
-    known, found = names_of(registry.load(name)), every_cell(stored)
+    stored = registry.load_benchmark(name).board()
+    known, found = names_of(registry.load_benchmark(name)), every_cell(stored)
     for cell in found:
         if isinstance(cell.ours, OurNumber):
             assert cell.ours.metric in known[cell.ours.task], cell
         else:
             assert cell.ours, cell
     assert {cell.kind for cell in found} <= stored["groups"].keys() | {""}
-    for one in tables(stored):
+    for one in stored_tables(stored):
         # A text instead of a number of ours is for statistics and differences alone.
         if isinstance(one.get("ours", {}), dict):
             assert any(isinstance(c.ours, OurNumber) for line in cells(stored, one) for c in line)
@@ -52,7 +52,7 @@ def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
 @pytest.mark.parametrize("name", ["maia", "maverix", "movierecapsqa", "cvrr_es"])
 def test_every_category_is_one_of_items(name: str) -> None:
     """Of the sample, which has all; HAVEN's figures are of all items."""
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     joined = {one.group: one.tasks for one in benchmark.joint_metrics}
     wanted: dict[str, set[tuple[str, str]]] = {}
     for cell in every_cell(benchmark.board()):
@@ -63,7 +63,9 @@ def test_every_category_is_one_of_items(name: str) -> None:
     for task, pairs in wanted.items():
         # Who answered is in the user's files.
         fields = {field for field, _ in pairs} - {"candidate"}
-        items = [benchmark.tasks[task].log_fields(doc) for doc in prepare.docs(benchmark, task)]
+        items = [
+            benchmark.tasks[task].log_fields(doc) for doc in prepare.usable_docs(benchmark, task)
+        ]
         there = {(field, item[field]) for item in items for field in fields}
         assert {pair for pair in pairs if pair[0] in fields} <= there, task
 
@@ -73,7 +75,7 @@ def test_what_is_stored_beside_a_figure() -> None:
     found = {
         (name, leaderboards.title(one), c.model, c.row, c.column): c
         for name, stored in ((one, leaderboards.stored(one)) for one in registry.NAMES)
-        for one in tables(stored)
+        for one in stored_tables(stored)
         for line in cells(stored, one)
         for c in line
     }
@@ -119,8 +121,8 @@ def test_inside(
     value = None if figure is None else Decimal(figure)
     cell = PrintedCell("", "m", "average", value, scale, "m", "m", OurNumber("t", "acc"))
     number = Interval((low + high) / 2, low, high, 0.1, "t", 9, 9)
-    assert Own(cell, number, is_same=True).inside is inside
-    assert Own(cell, number, is_same=False).inside is None
+    assert OurCell(cell, number, is_same=True).inside is inside
+    assert OurCell(cell, number, is_same=False).inside is None
 
 
 # --- a run whose numbers are known ----------------------------------------------------------------
@@ -212,7 +214,7 @@ def test_on_the_terminal(run: Path) -> None:
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_published_rows_alone(name: str) -> None:
     out = written("text", [], name)
-    for one in tables(leaderboards.stored(name)):
+    for one in stored_tables(leaderboards.stored(name)):
         assert leaderboards.title(one) in out
     assert "conditions" not in out
     assert "95 %" not in out
@@ -258,12 +260,12 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     lines = "\n".join(json.dumps({"doc_id": n, "failed": one}) for n, one in enumerate(items))
     (tmp_path / "1_samples_maverix_vs.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "1_results.json").write_text(json.dumps({"model_name": "gpt-4o"}), encoding="utf-8")
-    found = compared_runs.read([tmp_path])
-    made = board.boards(registry.load("maverix"), {}, found)
+    found = compared_runs.read_sides([tmp_path])
+    made = board.leaderboards_of(registry.load_benchmark("maverix"), {}, found)
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]
     assert (line.name, line.beside) == ("gpt-4o (maverix_vs)", "GPT-4o")
-    easy = line.own[0]
+    easy = line.our_cells[0]
     assert easy is not None
     assert easy.difference == pytest.approx(0.75 - 0.667)
     page = tmp_path / "page.md"
@@ -279,8 +281,6 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
 
 
 def test_refusals(run: Path) -> None:
-    refused(
-        DataError, "no row of the paper is 'Qwen 9B'", written, "text", [run], names=["Qwen 9B"]
-    )
+    refused(DataError, "the paper has no row 'Qwen 9B'", written, "text", [run], names=["Qwen 9B"])
     refused(DataError, "2 models for 1 runs", written, "text", [run], names=["InternVL2 8B"] * 2)
-    refused(DataError, "no tasks of HAVEN, but maia_vsv", written, "text", [run], "haven")
+    refused(DataError, "no tasks of HAVEN, only maia_vsv", written, "text", [run], "haven")

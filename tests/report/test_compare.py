@@ -49,7 +49,7 @@ def runs(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def both(runs: list[Path]) -> list[Side]:
-    return compared_runs.read(runs)
+    return compared_runs.read_sides(runs)
 
 
 def rises(both: list[Side]) -> dict[str, list[float]]:
@@ -79,7 +79,7 @@ def test_an_item_that_lacks_a_field_is_named(
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     del lines[1]["failed"][lost]
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    (side,) = compared_runs.read([folder])
+    (side,) = compared_runs.read_sides([folder])
     said = refused(DataError, f"has no `{lost}`", lambda: side.items)
     assert said.startswith(f"{file}: {lines[1]['failed']['id']} ")
     if lost == "video":
@@ -110,7 +110,7 @@ def test_a_mean_differs_by_the_mean_of_its_items(both: list[Side]) -> None:
 def test_what_is_no_mean_is_not_tested_over_few_videos(both: list[Side]) -> None:
     """It has its interval, and its p-value is None, which no correction of others counts."""
     task = registry.of("maverix_av").tasks["maverix_av"]
-    (acc, *_) = compare.shown(task)
+    (acc, *_) = compare.headline_metrics(task)
     plain = compare.by_category(task, replace(acc, per_unit=None), "ability", both)
     tested = compare.by_category(task, acc, "ability", both)
     assert {one.differences["two"].p for one in plain} == {None}
@@ -133,7 +133,7 @@ def test_what_only_one_run_was_asked_is_in_no_difference(both: list[Side]) -> No
 def test_categories_are_corrected_together(both: list[Side]) -> None:
     """Benjamini and Hochberg, by the definition: the least of p * m / rank from there on."""
     task = registry.of("maverix_av").tasks["maverix_av"]
-    (acc, *_) = compare.shown(task)
+    (acc, *_) = compare.headline_metrics(task)
     plain = []
     for value in {one["ability"] for one in both[0].items["maverix_av"]}:
         parts = []
@@ -158,7 +158,7 @@ def test_a_run_may_be_called_anything(runs: list[Path], tmp_path: Path, name: st
     (file,) = folder.glob("*_results.json")
     results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": f"org/{name}"}
     file.write_text(json.dumps(results), encoding="utf-8")
-    found = list(exports.rows(compared_runs.read([runs[0], folder])))
+    found = list(exports.headline_rows(compared_runs.read_sides([runs[0], folder])))
     row = exports.as_markdown(found).splitlines()[2]
     assert [one.strip() for one in row.split("|")[1:3]] == [found[0]["task"], found[0]["metric"]]
 
@@ -172,14 +172,16 @@ def test_differences_are_from_the_first_run_though_it_lacks_a_task(
     lost.unlink()
     (file,) = folder.glob("*_results.json")
     file.write_text(file.read_text("utf-8").replace('"one"', '"fewer"'), encoding="utf-8")
-    text = exports.as_markdown(list(exports.rows(compared_runs.read([folder, *runs]))))
+    text = exports.as_markdown(
+        list(exports.headline_rows(compared_runs.read_sides([folder, *runs])))
+    )
     heads = [one.strip() for one in text.splitlines()[0].split("|")]
-    assert [one for one in heads if " less " in one] == ["one less fewer", "two less fewer"]
+    assert [one for one in heads if " minus " in one] == ["one minus fewer", "two minus fewer"]
 
 
 def test_a_run_of_a_part_without_our_section_says_so(runs: list[Path]) -> None:
     """The results file of a host without our hook has its config all the same."""
-    (row, *_) = exports.rows(compared_runs.read([runs[0]]))
+    (row, *_) = exports.headline_rows(compared_runs.read_sides([runs[0]]))
     assert "--limit 3" in row["limit"]
 
 
@@ -190,7 +192,7 @@ def test_forms_hold_the_numbers(runs: list[Path], form: str, ends: str, tmp_path
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
     text = file.read_text(encoding="utf-8")
-    own = line(compared_runs.read(runs), "maverix_av", "acc").numbers["one"]
+    own = line(compared_runs.read_sides(runs), "maverix_av", "acc").numbers["one"]
     if form in ("md", "latex"):
         assert f"{own.estimate:.3f} [{own.low:.3f}, {own.high:.3f}]" in text
         assert ends in text
@@ -207,8 +209,8 @@ def test_how_replies_were_read_is_told(tmp_path: Path) -> None:
     """In a bar on the page, below the tables elsewhere; markup in a reply is a text."""
     reply = f"| <b>{UNREADABLE}</b> |"
     run = made.saved_run(tmp_path / "run", "m", ["maverix_av"], lambda *_: reply, "none", 8)
-    told = "maverix_av: 8 of 8 replies were not read (100 %), so its numbers rest on none of 8; "
-    told += f'the commonest: 8 like "{reply}"'
+    told = "maverix_av: 8 of 8 replies were not read (100 %), so the numbers rest on none of 8; "
+    told += f'most common forms: 8 like "{reply}"'
     file = tmp_path / "report"
     for form, text in (
         ("text", told),
@@ -223,7 +225,7 @@ def test_how_replies_were_read_is_told(tmp_path: Path) -> None:
 def test_the_terminal_has_intervals_below_numbers(runs: list[Path], both: list[Side]) -> None:
     done = CliRunner().invoke(app, ["report", *map(str, runs), "--format", "text"])
     assert done.exit_code == 0, done.output
-    for row in exports.rows(both):
+    for row in exports.headline_rows(both):
         assert f"{row['value']:.3f}" in done.output
     own = line(both, "maverix_av", "acc").numbers["one"]
     assert f"{own.low:.3f}–{own.high:.3f}" in done.output
@@ -231,7 +233,7 @@ def test_the_terminal_has_intervals_below_numbers(runs: list[Path], both: list[S
 
 # --- the same items, or none ---------------------------------------------------------------------
 
-PAIRS = registry.load("maia").tasks["maia_vsv"]
+PAIRS = registry.load_benchmark("maia").tasks["maia_vsv"]
 
 
 def asked(name: str, **changes: Any) -> Item:
@@ -310,16 +312,16 @@ def test_runs_on_other_data(runs: list[Path], tmp_path: Path) -> None:
         row["failed"]["options"] = row["failed"]["options"][::-1]
         row["failed"].pop(ASKED)
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    both = compared_runs.read([runs[0], folder])
+    both = compared_runs.read_sides([runs[0], folder])
     benchmark = registry.of("maverix_av")
     task, count = benchmark.tasks["maverix_av"], len(rows)
-    told = f"maverix_av: {count - 3} items are compared with one, which has {count} and this run "
-    told += f"{count}; 3 have the same id in both and ask something else"
+    told = f"maverix_av: {count - 3} items are in both runs and are compared (one has {count}, "
+    told += f"this run {count}); 3 have the same id in both runs but another prompt"
     own = compare.conditions([task], both)["two"]
     assert [one.text for one in own if one.kind is Kind.OTHER_ITEMS] == [told]
     (acc, *_) = compare.headlines(benchmark, [task], both)
     assert acc.differences["two"].value.n == count - 3
-    assert any(told in line for line in exports.notes(both))
+    assert any(told in line for line in exports.condition_notes(both))
     first, second = compare.rows_of(task, both)
     assert len(first.keys() & second.keys()) == count - 3
     assert {name for name in second if name.endswith(" (two)")} == second.keys() - first.keys()
@@ -332,7 +334,7 @@ def test_an_invalid_run_is_in_no_difference(runs: list[Path], tmp_path: Path) ->
     stored = [Condition(Kind.INVALID, "56 of 96 verdicts failed", ("maverix_av",))]
     results["lmms_eval_tasks"] = {"maverix": {"conditions": as_dicts(stored)}, "invalid": {}}
     file.write_text(json.dumps(results), encoding="utf-8")
-    rows = list(exports.rows(compared_runs.read([runs[0], folder])))
+    rows = list(exports.headline_rows(compared_runs.read_sides([runs[0], folder])))
     own = {row["task"]: row for row in rows if row["run"] == "two"}
     assert not own["maverix_av"]["valid"]
     assert "difference" not in own["maverix_av"]
@@ -366,7 +368,7 @@ def test_runs_of_a_checkpoint_that_saw_other_pixels(
         (file,) = folder.glob("*_results.json")
         results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": name}
         file.write_text(json.dumps(results), encoding="utf-8")
-    both = compared_runs.read(folders)
+    both = compared_runs.read_sides(folders)
     tasks = [registry.of("maverix_av").tasks["maverix_av"]]
     found = compare.conditions(tasks, both)[both[1].label]
     told = " ".join(one.text for one in found if one.kind is Kind.PIXELS)
@@ -378,7 +380,7 @@ def test_runs_of_a_checkpoint_that_saw_other_pixels(
 def test_tasks_of_different_data_or_settings_are_not_joined(tmp_path: Path) -> None:
     """Two runs of a model in one folder, one on other data: the same id may be two questions."""
     folder = made.saved_run(tmp_path / "m", "m", ["maia_vsv", "maia_oevqa"], made.right, "none")
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     tasks = [benchmark.tasks[name] for name in ("maia_vsv", "maia_oevqa")]
     (file,) = folder.glob("*_samples_maia_oevqa.jsonl")
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
@@ -387,7 +389,7 @@ def test_tasks_of_different_data_or_settings_are_not_joined(tmp_path: Path) -> N
         for one in lines:
             one["failed"] |= {**own, **changed, "right": 1, "status": "ok"}
         file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-        (side,) = compared_runs.read([folder])
+        (side,) = compared_runs.read_sides([folder])
         found = compare.headlines(benchmark, tasks, [side])
         rows = [(one.quantity.row, one.quantity.metric) for one in found]
         assert (("maia", "agg_acc") in rows) is joins
@@ -409,7 +411,7 @@ def test_a_part_that_lacks_samples_makes_the_whole_invalid(tmp_path: Path) -> No
         results["n-samples"] = {"maverix_av": {"original": 16, "effective": 8 + offset}}
         results["lmms_eval_tasks"] = {"maverix": {"conditions": []}, "invalid": {}}
         file.write_text(json.dumps(results), encoding="utf-8")
-    (side,) = compared_runs.read([tmp_path])
+    (side,) = compared_runs.read_sides([tmp_path])
     assert not side.is_valid(["maverix_av"])
     told = [one.text for one in side.record(["maverix_av"]) if one.kind is Kind.INVALID]
     assert len(told) == 1

@@ -22,10 +22,11 @@ from tests.report.test_run_page import MARKUP
 
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
-    export.write(name, [], "eee", tmp_path)
+    export.export_runs(name, [], "eee", tmp_path)
     found = [json.loads(file.read_text("utf-8")) for file in tmp_path.glob(f"{name}/*.json")]
     assert sorted(len(one["evaluation_results"]) for one in found) == sorted(
-        len(one["evaluation_results"]) for one in records.published(registry.load(name)).values()
+        len(one["evaluation_results"])
+        for one in records.published(registry.load_benchmark(name)).values()
     )
     results = [one for record in found for one in record["evaluation_results"]]
     assert len(results) == len(list(figures.of_models(leaderboards.stored(name))))
@@ -50,7 +51,7 @@ def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
 def test_a_figure_keeps_its_digits(
     name: str, model: str, identity: str, printed: str, score: float
 ) -> None:
-    record = records.published(registry.load(name))[identity]
+    record = records.published(registry.load_benchmark(name))[identity]
     found = [one["score_details"] for one in record["evaluation_results"]]
     own = [one for one in found if one["details"]["place"].startswith(model)]
     assert {"score": score, "printed": printed} in [
@@ -60,20 +61,20 @@ def test_a_figure_keeps_its_digits(
 
 def test_a_judges_figures_are_the_judges() -> None:
     """Where a table's groups are judges, its rows are whose answers they judge."""
-    record = records.published(registry.load("cvrr_es"))["Collective thought"]
+    record = records.published(registry.load_benchmark("cvrr_es"))["Collective thought"]
     assert {one["evaluation_name"] for one in record["evaluation_results"]} == {
         "cvrr_es.cvrr_judge_collective"
     }
 
 
 def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
-    export.write("maia", [told_run], "eee", tmp_path)
+    export.export_runs("maia", [told_run], "eee", tmp_path)
     record = json.loads((tmp_path / "maia" / "m.json").read_text(encoding="utf-8"))
     assert wrong_in(record) == []
     assert record["model_info"]["id"] == "org/m"
     assert record["evaluation_id"] == "maia/org/m/2026-01-01T00:00:00"
-    (side,) = compared_runs.read([told_run])
-    benchmark = registry.load("maia")
+    (side,) = compared_runs.read_sides([told_run])
+    benchmark = registry.load_benchmark("maia")
     lines = compare.headlines(benchmark, records.own_tasks(benchmark, side), [side])
     assert {
         (one["evaluation_name"], one["metric_config"]["metric_id"], one["score_details"]["score"])
@@ -99,9 +100,9 @@ def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
 
 def test_every_number_of_the_hosts_table_has_a_scale() -> None:
     shown = set()
-    for benchmark in map(registry.load, registry.NAMES):
+    for benchmark in map(registry.load_benchmark, registry.NAMES):
         for task in benchmark.tasks.values():
-            for metric in compare.shown(task):
+            for metric in compare.headline_metrics(task):
                 shown.add(metric.name)
                 scale = figures.scales()[metric.name]
                 assert not metric.is_share or (scale.low, scale.high) == (0, 1)
@@ -112,11 +113,11 @@ def test_every_number_of_the_hosts_table_has_a_scale() -> None:
 def test_the_hubs_own_reader_takes_it(told_run: Path, tmp_path: Path) -> None:
     from huggingface_hub import parse_eval_result_entries
 
-    export.write("maia", [told_run], "hf", tmp_path)
+    export.export_runs("maia", [told_run], "hf", tmp_path)
     text = (tmp_path / "m" / ".eval_results" / "maia.yaml").read_text(encoding="utf-8")
     entries = parse_eval_result_entries(yaml.safe_load(text))
-    (side,) = compared_runs.read([told_run])
-    record = records.of_run(registry.load("maia"), side)
+    (side,) = compared_runs.read_sides([told_run])
+    record = records.of_run(registry.load_benchmark("maia"), side)
     wanted = {
         "maia_vsv": named(record, "pair_acc"),
         "maia_oevqa": named(record, "judge_acc"),
@@ -139,7 +140,7 @@ def test_a_hostile_name_is_data(name: str, told_run: Path, tmp_path: Path) -> No
     results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": name}
     file.write_text(json.dumps(results), encoding="utf-8")
     for form in ("eee", "hf"):
-        export.write("maia", [folder], form, tmp_path / "out")
+        export.export_runs("maia", [folder], form, tmp_path / "out")
     written = [one for one in (tmp_path / "out").rglob("*") if one.is_file()]
     assert len(written) == 2
     assert all(re.fullmatch(r"[\w.-]+", part) for one in written for part in one.parts[-3:])
@@ -159,34 +160,36 @@ def test_facts_of_runs_that_differ_stand_side_by_side(told_run: Path, tmp_path: 
     own = content["lmms_eval_tasks"]["maia"]
     own["data"]["hash"], own["videos"]["asked"] = "0123456789ac", 97
     results.write_text(json.dumps(content), encoding="utf-8")
-    (side,) = compared_runs.read([both])
-    joined = named(records.of_run(registry.load("maia"), side), "agg_acc")
+    (side,) = compared_runs.read_sides([both])
+    joined = named(records.of_run(registry.load_benchmark("maia"), side), "agg_acc")
     assert facts(joined)["hash"] == f"{RELEASE}, 0123456789ac"
     assert facts(joined)["videos"] == "97 of 100"
     del content["lmms_eval_tasks"]
     results.write_text(json.dumps(content), encoding="utf-8")
-    (side,) = compared_runs.read([both])
-    assert facts(named(records.of_run(registry.load("maia"), side), "agg_acc"))["hash"] == ""
+    (side,) = compared_runs.read_sides([both])
+    assert (
+        facts(named(records.of_run(registry.load_benchmark("maia"), side), "agg_acc"))["hash"] == ""
+    )
 
 
 def test_a_run_without_our_hook_is_a_record(told_run: Path, tmp_path: Path) -> None:
     bare = shutil.copytree(told_run, tmp_path / "bare")
     next(bare.glob("*_results.json")).unlink()
-    export.write("maia", [bare], "eee", tmp_path)
+    export.export_runs("maia", [bare], "eee", tmp_path)
     (file,) = tmp_path.glob("maia/*.json")
     assert wrong_in(json.loads(file.read_text(encoding="utf-8"))) == []
 
 
 def test_two_of_one_name_are_two_files(told_run: Path, tmp_path: Path) -> None:
     again = shutil.copytree(told_run, tmp_path / "again")
-    export.write("maia", [told_run, again], "eee", tmp_path / "out")
+    export.export_runs("maia", [told_run, again], "eee", tmp_path / "out")
     assert len(list(tmp_path.glob("out/maia/*.json"))) == 2
 
 
 @table(
     "runs, form, words",
     [
-        ([], "hf", "is for results of your own"),
+        ([], "hf", "writes your results"),
         (["nowhere"], "eee", "no such file"),
         (["run"], "eee", "no runs of HAVEN"),
     ],
@@ -195,5 +198,5 @@ def test_nothing_to_write(
     runs: list[str], form: str, words: str, told_run: Path, tmp_path: Path
 ) -> None:
     paths = [told_run if one == "run" else tmp_path / one for one in runs]
-    refused(TasksError, words, export.write, "haven", paths, form, tmp_path / "out")
+    refused(TasksError, words, export.export_runs, "haven", paths, form, tmp_path / "out")
     assert not (tmp_path / "out").exists()

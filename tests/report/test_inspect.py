@@ -44,7 +44,7 @@ def test_inspect_reads_what_the_items_say(run: Path, tmp_path: Path) -> None:
     assert f"{folder}: {len(TASKS)} logs" in done.output
     listed = log.list_eval_logs(str(folder))
     found = {one.eval.task: one for one in map(log.read_eval_log, listed)}
-    (side,) = compared_runs.read([run])
+    (side,) = compared_runs.read_sides([run])
     assert found.keys() == set(TASKS)
     for name, own in found.items():
         items = {item["id"]: item for item in side.items[name]}
@@ -89,11 +89,11 @@ def test_without_inspect_one_line_says_how_to_get_it(
 
 def test_an_invalid_run_is_an_error(run: Path, tmp_path: Path) -> None:
     log: Any = pytest.importorskip("inspect_ai.log", reason="inspect-ai is not installed")
-    (side,) = compared_runs.read([run])
+    (side,) = compared_runs.read_sides([run])
     invalid = Condition(Kind.INVALID, "too few answered", ("maia_vsv",))
     told = {"maia": {"conditions": as_dicts([invalid])}}
     side.runs["maia_vsv"].results.update(lmms_eval_tasks=told)
-    files = inspect_logs.write([side], tmp_path)
+    files = inspect_logs.write_logs([side], tmp_path)
     heads = [log.read_eval_log(str(file), header_only=True) for file in files]
     found = {one.eval.task: one.status for one in heads}
     assert [name for name, status in found.items() if status == "error"] == ["maia_vsv"]

@@ -85,7 +85,7 @@ def page_file(runs: dict[str, Path], sample_root: Path, cache: Path, tmp_path_fa
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMMS_EVAL_TASKS_DATA", str(sample_root))
         patch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
-        both = compared_runs.read([runs["one"], runs["two"]])
+        both = compared_runs.read_sides([runs["one"], runs["two"]])
         file.write_text(run_page.html(both, file.parent / "media", file), encoding="utf-8")
     return file
 
@@ -239,7 +239,7 @@ def test_filters_by_the_rule_that_read_an_item(browser: Any, tmp_path: Path) -> 
             line["failed"].pop("read_by", None)
             line["failed"] |= rules.get(number, {})
         samples.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-        file.write_text(run_page.html(compared_runs.read([run])), encoding="utf-8")
+        file.write_text(run_page.html(compared_runs.read_sides([run])), encoding="utf-8")
         return Opened(browser, file)
 
     opened = page_of({number: {"read_by": RULES[number % 4]} for number in range(10)})
@@ -268,15 +268,15 @@ def test_a_pool_that_a_model_was_not_asked_is_not_wrong(browser: Any, tmp_path: 
         for name, most in (("all", 16), ("none", 8), ("part", 12))
     ]
     file = tmp_path / "report.html"
-    file.write_text(run_page.html(compared_runs.read(runs)), encoding="utf-8")
+    file.write_text(run_page.html(compared_runs.read_sides(runs)), encoding="utf-8")
     opened = Opened(browser, file)
     page = opened.page
     opened.open_item(row=8)  # of the second pool
     told = page.locator("dialog .pool").all_inner_texts()
     told = [" ".join(one.split()) for one in told]
-    assert told[1] == "none: not asked"
+    assert told[1] == "none: not in this run"
     assert "all: ✓ pool right, 8 of 8" in told[0]
-    assert "part: ✗ pool incomplete, 4 of 4 asked" in told[2]
+    assert "part: ✗ pool incomplete, 4 of 4 in this run" in told[2]
     assert opened.troubles == []
 
 
@@ -349,7 +349,7 @@ def test_no_answer_runs_a_script(browser: Any, on_sample: None, tmp_path: Path) 
         for place, name in names.items()
     ]
     file = tmp_path / "report.html"
-    file.write_text(run_page.html(compared_runs.read(both)), encoding="utf-8")
+    file.write_text(run_page.html(compared_runs.read_sides(both)), encoding="utf-8")
     opened = Opened(browser, file)
     page = opened.page
     title = page.title()

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import JudgeConfig, Verdict
-from lmms_eval_tasks.judges.asking import Asker, ReadAsk, given_by, settle
-from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Ask, Criterion
+from lmms_eval_tasks.judges.asking import RereadRequest, VerdictSource, given_by, run_scoring
+from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Criterion, JudgeRequest
 from tests.checks import table
 
 NAMES = ("claims", "one", "other")
@@ -34,7 +34,9 @@ class Noting:
 
     def verdict(self, asked: Criterion, fields: Mapping[str, Any]) -> Verdict:
         self.asked.append(asked.name)
-        return Verdict(1.0, "ok", judge="noting", setup=judges.setup(self.config, asked))
+        return Verdict(
+            1.0, "ok", judge="noting", setup=judges.judge_fingerprint(self.config, asked)
+        )
 
 
 OTHER = Verdict(0.0, "ok", judge="another", setup="other")
@@ -42,14 +44,14 @@ OTHER = Verdict(0.0, "ok", judge="another", setup="other")
 
 def own(name: str, score: float | None = 0.5) -> Verdict:
     """A verdict that `Noting` has given."""
-    setup = judges.setup(JudgeConfig(REPLAY), criterion(name))
+    setup = judges.judge_fingerprint(JudgeConfig(REPLAY), criterion(name))
     return Verdict(score, "ok" if score is not None else "api_error", judge="noting", setup=setup)
 
 
 MINE = {name: own(name) for name in NAMES}
 
 
-class InOne(Ask):
+class InOne(JudgeRequest):
     """Those of a list stand or fall together."""
 
     in_one = True
@@ -57,9 +59,10 @@ class InOne(Ask):
 
 def scoring() -> Any:
     """Claims first; then two labels that rest on them."""
-    (claims,) = yield [Ask("claims", criterion("claims"), {"candidate": ""})]
+    (claims,) = yield [JudgeRequest("claims", criterion("claims"), {"candidate": ""})]
     labels = yield [
-        Ask(name, criterion(name), {"candidate": ""}, rests_on="claims") for name in NAMES[1:]
+        JudgeRequest(name, criterion(name), {"candidate": ""}, rests_on="claims")
+        for name in NAMES[1:]
     ]
     return {"status": "ok", "scores": [one.score for one in (claims, *labels)]}
 
@@ -84,29 +87,29 @@ def test_who_is_asked(
     provider: str, saved: dict[str, Verdict], asked: list[str], scores: list[float]
 ) -> None:
     judge = Noting(provider)
-    item = settle(scoring(), Asker(judge, saved, given_by(judge)))
+    item = run_scoring(scoring(), VerdictSource(judge, saved, given_by(judge)))
     assert (judge.asked, item["scores"]) == (asked, scores)
     assert item["verdicts"].keys() == {*NAMES}
-    assert settle({"status": "unparsed"}, Asker(judge)) == {"status": "unparsed"}
+    assert run_scoring({"status": "unparsed"}, VerdictSource(judge)) == {"status": "unparsed"}
 
 
 @table("together, scores", [(True, [1.0, 1.0]), (False, [0.0, 1.0])])
 def test_a_list_that_stands_or_falls_together(together: bool, scores: list[float]) -> None:
     def both() -> Any:
         found = yield [
-            (InOne if together else Ask)(name, criterion(name), {"candidate": ""})
+            (InOne if together else JudgeRequest)(name, criterion(name), {"candidate": ""})
             for name in NAMES[1:]
         ]
         return {"scores": [one.score for one in found]}
 
-    assert settle(both(), Asker(Noting(), {"one": OTHER}))["scores"] == scores
+    assert run_scoring(both(), VerdictSource(Noting(), {"one": OTHER}))["scores"] == scores
 
 
 @table("raw, score", [("not an object", 1.0), ('{"correct": false}', 0.0)])
 def test_a_saved_verdict_that_cannot_be_read_is_asked_again(raw: str, score: float) -> None:
     def one() -> Any:
-        (found,) = yield [ReadAsk("one", criterion(), {"candidate": ""})]
+        (found,) = yield [RereadRequest("one", criterion(), {"candidate": ""})]
         return {"score": found.score}
 
     kept = {"one": dataclasses.replace(OTHER, raw=raw)}
-    assert settle(one(), Asker(Noting(), kept))["score"] == score
+    assert run_scoring(one(), VerdictSource(Noting(), kept))["score"] == score

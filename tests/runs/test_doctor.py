@@ -52,7 +52,11 @@ class Patient:
         done = CliRunner().invoke(cli.app, ["doctor", "--json", *self.arguments])
         told = json.loads(done.stdout)
         assert told["ok"] is (done.exit_code == 0)
-        return done.exit_code, [Finding(**one) for one in told["findings"]], done.output
+        findings = [
+            Finding(one["state"], one["told"], one["mend"], one["about"])
+            for one in told["findings"]
+        ]
+        return done.exit_code, findings, done.output
 
 
 @pytest.fixture
@@ -128,8 +132,8 @@ def option(*given: str) -> Callable[[Patient], None]:
 BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
     (missing, "maia: data", "1 of 2 MAIA videos cannot be used", "--allow-missing-videos", True),
     (cut_short, "maia: data", ": unreadable: ", "lmms-eval-tasks data status", True),
-    (damaged_at_its_end, "maia: videos", "cannot be decoded", "fetch it again", False),
-    (no_data, "tasks", "there are no data of any benchmark", "data prepare BENCHMARK", False),
+    (damaged_at_its_end, "maia: videos", "cannot be decoded", "download it again", False),
+    (no_data, "tasks", "no data of any benchmark", "data prepare BENCHMARK", False),
     (
         option("--tasks", "maia_ovqa"),
         "tasks",
@@ -138,8 +142,8 @@ BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
         False,
     ),
     (unwritable, "folders", "cannot be written", f"{settings.CACHE}=DIR", False),
-    (full, "maia: clips", "and 0.00 are free", f"more room ({settings.CACHE}=DIR)", False),
-    (no_key, "maia: judge", "the judge gpt-4o needs a key", "export OPENAI_API_KEY=...", True),
+    (full, "maia: clips", "and 0.00 GB are free", f"{settings.CACHE}=DIR on", False),
+    (no_key, "maia: judge", "the judge gpt-4o requires a key", "export OPENAI_API_KEY=...", True),
     (
         option("--judge", NOBODY),
         "maia: judge",
@@ -149,14 +153,14 @@ BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
     ),
     (variable("FRAME", "3"), "settings", "did you mean", "unset LMMS_EVAL_TASKS_FRAME", True),
     (variable("MAX_COST", "abc"), "settings", "_MAX_COST='abc'", "--max-cost DOLLARS, or", True),
-    (option("--frames", "32,video9=3"), "frames", "of these tasks: video9", "another --fr", True),
+    (option("--frames", "32,video9=3"), "frames", "of the run: video9", "correct --fr", True),
     (needs_more, "versions", "no-such-package is not", "pip install 'no-such-package>=2'", False),
-    (needs_more, "versions", "; >=900 is needed", "pip install 'av>=900'", False),
+    (needs_more, "versions", "required: >=900", "pip install 'av>=900'", False),
     (option("--model", "nosuch"), "model", "no model 'nosuch'", "lmms-eval-tasks models", False),
     (
         option("--model", "bagel_umm"),
         "model",
-        "cannot be imported here (",
+        "to see what it requires: ",
         "models bagel_umm",
         False,
     ),
@@ -177,20 +181,20 @@ def test_what_is_broken(
     code, found, printed = patient.examined()
     assert code == 1
     (one,) = (
-        one for one in found if (one.state, one.about) == ("error", about) and told in one.told
+        one for one in found if (one.state, one.about) == ("error", about) and told in one.message
     )
     assert mend in one.mend
     assert all(one.mend for one in found if one.state != "ok")
-    assert not any(re.match(r"\w+Error: ", one.told) for one in found)  # no bug of a check's own
+    assert not any(re.match(r"\w+Error: ", one.message) for one in found)  # no bug of a check's own
     areas = {one.about for one in found}
-    assert areas >= {"settings", "versions", "encoders", "folders", "host", "tasks"}
+    assert areas >= {"settings", "versions", "encoders", "folders", "lmms-eval", "tasks"}
     assert breaks is no_data or "--tasks" in patient.arguments[2:] or areas >= {"maia: judge"}
     assert SECRET not in printed
     if ends_a_run:
         given = {settings.FRAMES: "32,video9=3"} if about == "frames" else {}
-        with pytest.raises(TasksError) as ended, settings.said(given):
-            prepare.check(["maia_oevqa"])
-        assert str(ended.value) == one.told
+        with pytest.raises(TasksError) as ended, settings.use_options(given):
+            prepare.check_tasks(["maia_oevqa"])
+        assert str(ended.value) == one.message
 
 
 def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient) -> None:
@@ -202,14 +206,17 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
     assert len(shown) == 3
     assert "max_tokens" in asked.json or "max_completion_tokens" in asked.json
     (judge,) = (one for one in found if one.about == "maia: judge")
-    assert "a verdict in" in judge.told
-    assert "reference_agreement as one word; it takes response_format and ignores it" in judge.told
+    assert "a verdict in" in judge.message
+    assert (
+        "reference_agreement as one word; it accepts response_format but ignores it"
+        in judge.message
+    )
     assert judge.state == "warning"
     schema = asked.json["response_format"]["json_schema"]["schema"]
     assert schema == {"type": "string", "enum": ["Correct", "Incorrect"]}
-    by_area = {one.about: one.told for one in found}
+    by_area = {one.about: one.message for one in found}
     assert by_area["maia: requests"] == "maia_oevqa 48"
-    assert by_area["maia: videos"] == "2: first and last frame decoded"
+    assert by_area["maia: videos"] == "2 videos decoded"
     assert by_area["model"].startswith("tasks_coin (chat): ")
 
 
@@ -220,7 +227,7 @@ def test_nobody_is_asked_whom_nobody_named(patient: Patient) -> None:
     code, found, _ = patient.examined()
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert (code, judge.state) == (0, "ok")
-    assert "not asked" in judge.told
+    assert "not tested" in judge.message
 
 
 def test_a_reply_that_is_no_verdict(patient: Patient) -> None:
@@ -229,7 +236,7 @@ def test_a_reply_that_is_no_verdict(patient: Patient) -> None:
         code, found, _ = patient.examined()
     assert (code, len(endpoint.chats)) == (1, 1)  # not repaired
     (judge,) = (one for one in found if one.about == "maia: judge")
-    assert "parse_failure: " in judge.told
+    assert "parse_failure: " in judge.message
     assert "reply_format" in judge.mend
 
 
@@ -239,7 +246,7 @@ def test_a_judge_of_several_benchmarks_is_asked_once(patient: Patient, sample_ro
     with LocalEndpoint(lambda request: "Who knows?") as endpoint:
         patient.options("--judge", f"mine@{endpoint.url}")
         _, found, _ = patient.examined()
-    told = [(one.state, one.told) for one in found if one.about.endswith(": judge")]
+    told = [(one.state, one.message) for one in found if one.about.endswith(": judge")]
     assert (len(endpoint.chats), len(told), len({*told})) == (1, 2, 1)
     assert told[0][0] == "error"
 
@@ -257,9 +264,11 @@ def test_what_was_allowed_is_a_warning(patient: Patient) -> None:
     patient.options("--allow-missing-videos")
     code, found, _ = patient.examined()
     assert code == 0
-    assert [one.about for one in found if one.state == "warning" and "left out" in one.told] == [
-        "maia: data"
-    ]
+    assert [
+        one.about
+        for one in found
+        if one.state == "warning" and "skipped, as allowed" in one.message
+    ] == ["maia: data"]
 
 
 def test_lines_for_people(patient: Patient) -> None:
@@ -276,8 +285,8 @@ def test_lines_for_people(patient: Patient) -> None:
     "cuda, driver, state, told",
     [
         (True, "", "ok", "H: 1 of 2 GB free"),
-        (False, "", "ok", "none"),
-        (False, "/usr/bin/nvidia-smi", "warning", "sees no GPU"),
+        (False, "", "ok", "no GPU"),
+        (False, "/usr/bin/nvidia-smi", "warning", "finds no GPU"),
     ],
 )
 def test_the_gpu(
@@ -291,16 +300,16 @@ def test_the_gpu(
     own = [check for check in machine.checks() if check.about == "gpu"]
     (found,) = checks.carried_out(own)
     assert (found.state, bool(found.mend)) == (state, state == "warning")
-    assert told in found.told
+    assert told in found.message
 
 
 @table(
     "name, offline, state, told, mend",
     [
-        ("/no/such", "", "error", "no checkpoint in such a folder", "pretrained=NAME_OR_FOLDER"),
-        ("./such", "", "error", "no checkpoint in such a folder", "pretrained=NAME_OR_FOLDER"),
+        ("/no/such", "", "error", "no checkpoint in this folder", "pretrained=NAME_OR_FOLDER"),
+        ("./such", "", "error", "no checkpoint in this folder", "pretrained=NAME_OR_FOLDER"),
         ("no-such/name", "1", "error", "HF_HUB_OFFLINE is set", "hf download no-such/name"),
-        ("no-such/name", "0", "warning", "will fetch it", "hf download no-such/name"),
+        ("no-such/name", "0", "warning", "will download it", "hf download no-such/name"),
     ],
 )
 def test_the_checkpoint(
@@ -309,8 +318,8 @@ def test_the_checkpoint(
     patient.set("HF_HUB_OFFLINE", offline)
     patient.options("--model", "tasks_coin", "--model_args", f"pretrained={name}")
     _, found, _ = patient.examined()
-    (one,) = (one for one in found if one.about == "model" and name in one.told)
-    assert (one.state, told in one.told, mend in one.mend) == (state, True, True)
+    (one,) = (one for one in found if one.about == "model" and name in one.message)
+    assert (one.state, told in one.message, mend in one.mend) == (state, True, True)
 
 
 def test_a_bug_in_one_check_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,12 @@ def test_a_panels_members_are_all_asked(tmp_path: Path) -> None:
     file.write_text("panel: [gpt-4o, gpt-4.1, o3]\n")
     found = estimate.estimate(TASK, judge(str(file)), limit=2)
     assert (found.verdicts, found.calls, len(found.notes)) == (2, 6, 3)
-    asked = [(judge_of_maia.criterion(), {"question": "", "references": [], "candidate": ""}, "x")]
+    asked = [
+        (
+            judge_of_maia.agreement_criterion(),
+            {"question": "", "references": [], "candidate": ""},
+            "x",
+        )
+    ]
     one, three = (costs.plan(judge(spec), asked) for spec in ("gpt-4o", str(file)))
     assert (one.calls, three.calls) == (1, 3)  # also of a check of a judge, whose replies are known

@@ -76,9 +76,10 @@ def test_which_videos_are_looked_at(
 
 def test_a_task_without_items_stops_before_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     noting = Noting(["Xa", "Y"], leaves_out=True)
-    monkeypatch.setattr(registry, "chosen", lambda _: [(noting, ["0", "1"])])
+    monkeypatch.setattr(registry, "benchmarks_of", lambda _: [(noting, ["0", "1"])])
     told = (
-        r"1: not one of 2 noting letters can be asked about:\n  X: bad\n  Y: bad\nLeave.*tasks 0$"
+        r"1: none of 2 noting letters can be run:\n  X: bad\n  Y: bad\nTasks that "
+        r"can be run: --tasks 0$"
     )
     with pytest.raises(DataError, match=told):
         prepare.make_media(["0", "1"])

@@ -50,7 +50,7 @@ class Maker:
     ],
 )
 def test_what_a_limit_leaves(docs: list[int], limit: float | None, asked: list[int]) -> None:
-    assert media.asked(docs, limit) == asked
+    assert media.docs_per_task(docs, limit) == asked
 
 
 @table(
@@ -65,7 +65,7 @@ def test_what_is_made(
 ) -> None:
     maker = Maker(*bad)
     needs = [maker.part(asked, numbers=numbers) for asked, numbers in parts]
-    found = media.make(needs, "X", "cut")
+    found = media.make_jobs(needs, "X", "cut")
     assert found == {(n,): f"damaged at {n} s" for n in uncut}
     assert sorted(maker.made) == list(range(made))
     lost = media.lost(needs, found, IMPOSSIBLE)
@@ -75,7 +75,7 @@ def test_what_is_made(
 def test_nothing_left_of_a_part() -> None:
     maker = Maker(0, 1)
     parts = [maker.part(1), maker.part(1, numbers="01", task="other")]
-    uncut = media.make(parts, "X", "cut")
+    uncut = media.make_jobs(parts, "X", "cut")
     with pytest.raises(DataError, match="none of the segments of other can be cut:\n  item 0: "):
         media.lost(parts, uncut, IMPOSSIBLE)
 
@@ -84,6 +84,6 @@ def test_several_at_once_and_a_bug_is_no_bad_media(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(media.os, "cpu_count", lambda: 3)
     met = threading.Barrier(3, timeout=10)
     cuts = [MediaJob("item", (number,), met.wait) for number in range(3)]
-    assert media.make([TaskMedia("t", cuts, 3)], "X", "cut") == {}
+    assert media.make_jobs([TaskMedia("t", cuts, 3)], "X", "cut") == {}
     with pytest.raises(ZeroDivisionError):
-        media.make([TaskMedia("t", [MediaJob("item", (0,), lambda: 1 // 0)], 1)], "X", "cut")
+        media.make_jobs([TaskMedia("t", [MediaJob("item", (0,), lambda: 1 // 0)], 1)], "X", "cut")

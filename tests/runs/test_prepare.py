@@ -16,7 +16,7 @@ JUDGED = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 
 @pytest.mark.parametrize("name", JUDGED)
 def test_the_papers_judge_or_the_users(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
         prepare.check_judge(benchmark)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
@@ -34,14 +34,14 @@ def test_the_papers_judge_or_the_users(name: str, monkeypatch: pytest.MonkeyPatc
 
 def test_without_a_usable_judge_nothing_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     """As under the host's own commands where the hook could not check it before the run."""
-    benchmark = registry.load("maia")
+    benchmark = registry.load_benchmark("maia")
     asking._say_once.cache_clear()  # another test's line
     for _ in range(3):
         judge = asking.usable(lambda: prepare.judge_config(benchmark))
         verdict = judge.verdict(benchmark.criteria()[0], {})
         assert (verdict.score, verdict.status) == (None, "skipped")
     said = capsys.readouterr().err
-    assert said.count("answers are not judged now") == 1
+    assert said.count("answers are not judged in this run") == 1
     assert "OPENAI_API_KEY" in said
 
 

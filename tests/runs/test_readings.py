@@ -46,7 +46,7 @@ def pairs(*counted: tuple[int, Item]) -> list[Item]:
 
 def told(items: Sequence[Item], task: str = "maia_vsv") -> list[str]:
     own = registry.of(task).tasks[task]
-    return [note.text for note in readings.notes(own, items)]
+    return [note.text for note in readings.reply_notes(own, items)]
 
 
 RIGHT, WRONG = pair(0, "A", "A"), pair(0, "B", "B")
@@ -78,7 +78,9 @@ def test_three_forms_with_their_counts() -> None:
     forms = [(9, UNCLEAR), (3, "Both of them"), (2, '{"caption": "x"}'), (1, "Well"), (1, "No.")]
     items = pairs((224, RIGHT), *((count, pair(0, reply)) for count, reply in forms))
     expected = f'9 like "{UNCLEAR}", 3 like "Both of them", 2 like "{{"caption": "x"}}"'
-    assert told(items) == [f"16 of 240 replies were not read (6.67 %); the commonest: {expected}"]
+    assert told(items) == [
+        f"16 of 240 replies were not read (6.67 %); most common forms: {expected}"
+    ]
     assert told(items[::-1]) == told(items)
 
 
@@ -95,7 +97,7 @@ def test_three_forms_with_their_counts() -> None:
 def test_numbers_that_rest_on_few_readings(statuses: dict[str, int], rests: str) -> None:
     items = pairs(*((count, pair(0, "Hm", status=name)) for name, count in statuses.items()))
     (line,) = told(items)
-    assert (f", so its numbers rest on {rests};" in line) is bool(rests)
+    assert (f", so the numbers rest on {rests};" in line) is bool(rests)
     assert ("rest on" in line) is bool(rests)
 
 
@@ -106,7 +108,7 @@ def test_an_order_that_was_not_read_looks_like_chance() -> None:
     item |= {"baselines": {}, "parts": {"reply": "unparsed"}, "reply": "The first shot comes last."}
     items = [{**item, "id": f"tvsum/{number}"} for number in range(2)]
     (line,) = told(items, "haven_temporal")
-    assert line.startswith("2 of 2 replies were not read (100 %), so its numbers rest on none of 2")
+    assert line.startswith("2 of 2 replies were not read (100 %), so the numbers rest on none of 2")
 
 
 # --- unknown marks, and the authors' rule ---------------------------------------------------------
@@ -119,7 +121,7 @@ def test_unknown_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reasoning, "unknown_mark", mark)
     items = pairs((5, RIGHT), (2, pair(0, "<|new|>B", "B")), (1, pair(0, "[[odd]] B", "B")))
     assert told(items) == [
-        "3 of 8 replies begin with a special token that nobody knows: "
+        "3 of 8 replies begin with an unknown special token: "
         '"<|new|>", as in video1/causal/x/0005: "<|new|>B"'
     ]
     assert told(items[:5]) == []
@@ -133,8 +135,8 @@ def test_two_points_apart(ours: int, theirs: int, lines: int) -> None:
     flags = [(int(number < ours), int(number < theirs)) for number in range(100)]
     items = pairs(*((1, pair(0, "B", "B", right=a, right_authors=b)) for a, b in flags))
     assert told(items) == lines * [
-        f"pair_acc is {ours / 100:.3f}, and {theirs / 100:.3f} as the authors' rule reads the same "
-        'replies: 3 of 100 items differ, such as video1/causal/x/0050: "B"'
+        f"pair_acc is {ours / 100:.3f}, but {theirs / 100:.3f} when the authors' rule reads the "
+        'same replies: 3 of 100 items differ, such as video1/causal/x/0050: "B"'
     ]
 
 
@@ -145,7 +147,7 @@ def test_what_differs_by_its_formula_is_no_reading() -> None:
         for name, value in (("kappa", 0.5), ("kappa_authors", 0.8))
     ]
     task = replace(PAIRS, metrics=found)
-    assert readings.notes(task, pairs((4, RIGHT))) == []
+    assert readings.reply_notes(task, pairs((4, RIGHT))) == []
 
 
 # --- a judge that always says the same ------------------------------------------------------------
@@ -172,10 +174,10 @@ def answered(
 
 def asked(name: str = "maia", judge: str = LOCAL) -> str:
     command = f"lmms-eval-tasks agreement {name} --judge {judge}"
-    return f"look at it before its number ({command})"
+    return f"check the judge before you use the number ({command})"
 
 
-SAME = "the judge gave one and the same verdict"
+SAME = "the judge gave the same verdict"
 HALF = [1.0, 0.0] * 10
 
 
@@ -221,7 +223,7 @@ def test_one_and_the_same_rating_claim_and_judge() -> None:
     ]
     note = readings.judged_alike(task_of("maverix_av_oe"), both)
     assert note
-    assert "(detail 3) to 30 of 30 answers, (context 3) to 30 of 30 answers: look" in note.text
+    assert "(detail 3) to 30 of 30 answers, (context 3) to 30 of 30 answers: check" in note.text
     recap = task_of("movierecapsqa_segment")
     assert not readings.judged_alike(recap, answered(*same, ask="coherence", label=False))
     oevqa = task_of("maia_oevqa")
@@ -256,7 +258,7 @@ def test_lines_are_safe_to_print(reply: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(reasoning, "unknown_mark", lambda text: text[:40])
     odd = pair(0, reply, right_authors=1)
     items = [{**odd, "id": f"v\x1b[1m{number}/x"} for number in range(3)]
-    found = readings.notes(PAIRS, items)
+    found = readings.reply_notes(PAIRS, items)
     assert len(found) == 2 + bool(reply)
     for note in found:
         assert visible(note.text) == note.text
@@ -266,7 +268,7 @@ def test_lines_are_safe_to_print(reply: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_mistake_of_ours_loses_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "notes", lambda *_: 1 / 0)
+    monkeypatch.setattr(readings, "reply_notes", lambda *_: 1 / 0)
     found = aggregation.details(PAIRS, pairs((2, RIGHT)))
     assert (found["items"], "reading" in found) == (2, False)
 
@@ -288,20 +290,23 @@ def test_rescore_says_what_is_read_otherwise() -> None:
     names = [item["id"] for item in items[:8]]
     first = ", ".join(names[:3])
     assert done.notes == [
-        f"maia_vsv: 8 of 240 items are read otherwise than when saved (the first: {first})"
+        "maia_vsv: 8 of 240 items are read differently than when they were "
+        f"saved (the first: {first})"
     ]
-    (found,) = done.found
+    (found,) = done.numbers
     assert found.read_otherwise == names
     assert found.values["pair_acc"] == 1
     again = rescored(now)[0]
-    assert (again.notes, again.found[0].read_otherwise) == ([], ())
+    assert (again.notes, again.numbers[0].read_otherwise) == ([], ())
 
 
 def test_rescore_tells_how_replies_are_read_now() -> None:
     """Of all items that are read today, not of those that the run could not read."""
     done, _ = rescored(pairs((6, pair(0, UNREADABLE)), (6, RIGHT)))
-    (line,) = (one for one in done.told() if "not read" in one)
-    assert line.startswith("maia_vsv: 6 of 12 replies were not read (50 %); the commonest: 6 like ")
+    (line,) = (one for one in done.lines() if "not read" in one)
+    assert line.startswith(
+        "maia_vsv: 6 of 12 replies were not read (50 %); most common forms: 6 like "
+    )
 
 
 JUDGED = {
@@ -320,7 +325,7 @@ def test_verdicts_stand_for_the_text_that_they_are_on(
     """The same judge keeps what it gave, unless the text that it was given is read otherwise."""
     judge = made.recorded(sample_root, tmp_path / "replay.jsonl")
     folder = made.saved_run(tmp_path / "run", "m", [task], made.right, judge, 4)
-    run = saved_runs.read(next(folder.glob("*_samples_*.jsonl")))
+    run = saved_runs.read_saved_run(next(folder.glob("*_samples_*.jsonl")))
     items = saved_runs.saved_items(run)
     assert all(item["verdicts"] and item[JUDGED[task]] for item in items)
     for item in items:

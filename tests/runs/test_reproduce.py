@@ -45,19 +45,19 @@ def test_the_script_runs_every_recipe(
     benchmark: str, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # recipes elsewhere are named in full
-    script = "\n".join(reproduce.lines(benchmark, slurm=False))
+    script = "\n".join(reproduce.script_lines(benchmark, slurm=False))
     done = run(script, env=echo)
     assert done.stdout.splitlines() == [f"--config {path}" for path in configs(benchmark)]
-    assert "# Counted by the published numbers" in script
+    assert "# Counts are the published ones" in script
     for name in recipes.missing(benchmark):
-        assert f"# no recipe of {name}: " in script
+        assert f"# no recipe for {name}: " in script
 
 
 def test_a_job_of_the_array_runs_one_recipe(
     echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = list(reproduce.lines("maverix", slurm=True))
+    lines = list(reproduce.script_lines("maverix", slurm=True))
     found, script = configs("maverix"), "\n".join(lines)
     assert lines[0] == "#!/bin/bash"
     first = next(number for number, line in enumerate(lines) if not line.startswith("#"))
@@ -208,23 +208,23 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
     slurm: bool, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    script = "\n".join(reproduce.lines("maia", slurm=slurm, engine="vllm"))
+    script = "\n".join(reproduce.script_lines("maia", slurm=slurm, engine="vllm"))
     own = recipes.of("maia")
     forms = [form for one in own if not isinstance(form := recipes.on_vllm(one), str)]
     wanted = [" ".join(["--config", str(one.path.resolve()), *one.options]) for one in forms]
     numbers = range(len(forms)) if slurm else [""]
     ran = [run(script, str(number), env=echo).stdout.splitlines() for number in numbers]
     assert [line for lines in ran for line in lines] == wanted
-    assert script.count("not the same: pictures (not videos)") == 2
+    assert script.count("differs from the paper: pictures (not videos)") == 2
     assert "vLLM 0.32 for CPUs cached 94.2%" in script
-    assert "Never measured on a GPU." in script
+    assert "A formula, not measured on a GPU." in script
     for one in own:
-        assert (f"# no form of {one.path.stem} for vllm: " in script) == (
+        assert (f"# {one.path.stem} cannot run with vllm: " in script) == (
             isinstance(recipes.on_vllm(one), str)
         )
-    without = "\n".join(reproduce.lines("maia", slurm=slurm))
+    without = "\n".join(reproduce.script_lines("maia", slurm=slurm))
     (total,) = re.findall(r"7 recipes, about ([\d,.]+) hours", without)
-    (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* form (.+)\.$",
+    (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* run with it (.+)\.$",
                               script, re.MULTILINE)[0]  # fmt: skip
     assert sum(float(one.replace(",", "")) for one in (mine, rest)) == pytest.approx(
         float(total.replace(",", "")), abs=0.2
@@ -232,14 +232,14 @@ def test_by_an_engine_its_forms_are_run_and_the_others_explained(
 
 
 def test_no_recipe_by_an_engine() -> None:
-    with pytest.raises(TasksError, match="no recipes of cvrr_es for vllm") as caught:
-        list(reproduce.lines("cvrr_es", slurm=False, engine="vllm"))
-    assert "no form of llama_vid for vllm: vLLM has no class for it" in str(caught.value)
+    with pytest.raises(TasksError, match="no recipes for cvrr_es with vllm") as caught:
+        list(reproduce.script_lines("cvrr_es", slurm=False, engine="vllm"))
+    assert "llama_vid cannot run with vllm: vLLM has no class for it" in str(caught.value)
 
 
 def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that nobody knows is said to be unknown, and is not 0."""
-    before = "\n".join(reproduce.lines("maverix", slurm=False))
+    before = "\n".join(reproduce.script_lines("maverix", slurm=False))
     assert "grok_4: 7,668 requests" in before
     assert "its server: unknown price" in before
     assert " and 2 unknown prices for the models' servers" in before
@@ -247,24 +247,26 @@ def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.M
     prices.write_text("models:\n  xai/grok-4: {input: 0, output: 1}\n", encoding="utf-8")
     monkeypatch.setenv(settings.PRICES, str(prices))
     with context.begun():
-        after = "\n".join(reproduce.lines("maverix", slurm=False))
+        after = "\n".join(reproduce.script_lines("maverix", slurm=False))
     assert " and 1 unknown prices for the models' servers" in after
 
 
 def test_a_benchmark_without_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipes, "of", lambda _: [])
-    with pytest.raises(TasksError, match="there are no recipes of maia"):
-        list(reproduce.lines("maia", slurm=False))
+    with pytest.raises(TasksError, match="no recipes for maia"):
+        list(reproduce.script_lines("maia", slurm=False))
 
 
 def test_a_command_can_be_pasted() -> None:
-    commands = [one for one in reproduce.lines("haven", slurm=False) if one.startswith("lmms_eval")]
+    commands = [
+        one for one in reproduce.script_lines("haven", slurm=False) if one.startswith("lmms_eval")
+    ]
     assert [Path(shlex.split(one)[2]).is_file() for one in commands] == [True] * 5
 
 
 def test_an_engine_is_of_a_plan() -> None:
     done = CliRunner().invoke(leaderboard_app, ["maia", "--engine", "vllm"])
-    assert "--engine is for --plan: add it" in str(done.exception)
+    assert "--engine works only with --plan: add" in str(done.exception)
 
 
 @table(
@@ -274,7 +276,7 @@ def test_the_command_prints_it(options: tuple[str, ...]) -> None:
     done = CliRunner().invoke(leaderboard_app, ["maia", *options])
     assert done.exit_code == 0
     assert done.stdout.splitlines() == list(
-        reproduce.lines(
+        reproduce.script_lines(
             "maia", slurm="--slurm" in options, engine="vllm" if "vllm" in options else None
         )
     )

@@ -44,7 +44,7 @@ def test_of_several_models_each_has_its_own_conditions() -> None:
         )
         for m, told in (("a", warned), ("b", {"lmms_eval_tasks": {"maia": {}}}))
     ]
-    told = rescore_saved(BENCHMARK, runs).told()
+    told = rescore_saved(BENCHMARK, runs).lines()
     assert "a: the sample" in told
     assert "b: the sample" not in told
-    assert "the sample" in rescore_saved(BENCHMARK, runs[:1]).told()
+    assert "the sample" in rescore_saved(BENCHMARK, runs[:1]).lines()

@@ -126,7 +126,7 @@ def test_how_replies_were_read_is_said_beside_other_doubts() -> None:
     assert notes == ["doubt 0", "doubt 1", "doubt 2", *heaviest]
     assert "  and 3 more notes (--tables headline)" in lines
     assert "INVALID: maia_vsv: 9 of 10 requests failed" in lines
-    full = screen.tables(registry.load("maia"), of, every=False)
+    full = screen.paper_tables(registry.load_benchmark("maia"), of, every=False)
     assert [one for one in full if "few" in str(one)] == ["Note: maia_vsv: few"]
 
 
@@ -147,7 +147,7 @@ def test_the_nearest_row(model: str, value: float, row: str) -> None:
 def test_headlines_are_numbers_of_their_tasks() -> None:
     """A name that no task or join has would never be shown."""
     found = 0
-    for benchmark in map(registry.load, registry.NAMES):
+    for benchmark in map(registry.load_benchmark, registry.NAMES):
         joined = {name: one.host_fields for one in benchmark.joint_metrics for name in [one.group]}
         for name in itertools.chain(benchmark.tasks, joined):
             if (known := headline(name)) is None:

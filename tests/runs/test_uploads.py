@@ -66,7 +66,7 @@ def test_as_many_bytes_as_are_sent(
         sent = [int(one.headers["content-length"]) for one in endpoint.chats]
     assert len(sent) == LIMIT * len(tasks)
     assert sum(one.total or 0 for one in each) == pytest.approx(sum(sent), rel=0.1)
-    by_address = [line for line in said if "sends a video's address in its place" in line]
+    by_address = [line for line in said if "sends the address of a video" in line]
     assert len(by_address) == ("pass_video_url" in arguments)
     assert [line.split(":")[0] for line in said if line not in by_address][:-1] == sorted(
         tasks, key=registry.of_task_name
@@ -120,8 +120,11 @@ def _media(doc: dict[str, Any]) -> dict[str, Path]:
 @table(
     "model, said",
     [
-        ("qwen2_5_vl", "nothing: qwen2_5_vl (chat) runs here"),
-        ("claude", "not known: claude (simple) asks a server, and what it sends was not looked at"),
+        ("qwen2_5_vl", "nothing: qwen2_5_vl (chat) runs on this machine"),
+        (
+            "claude",
+            "unknown: claude (simple) sends requests to a server, and its code was not examined",
+        ),
     ],
 )
 def test_classes_that_are_not_counted(model: str, said: str, on_sample: None) -> None:
@@ -132,8 +135,8 @@ def test_classes_that_are_not_counted(model: str, said: str, on_sample: None) ->
     "task, arguments, said",
     [
         # The doc of a clip names the movie's file once it was looked at.
-        ("movierecapsqa_segment", "", r": 24 requests of [\d.]+ kB \(by 5 of them, of "),
-        ("maia_vsv", ",max_frames_num=-1", r"maia_vsv: not known \("),
+        ("movierecapsqa_segment", "", r": 24 requests of [\d.]+ kB \(estimated from 5 requests, "),
+        ("maia_vsv", ",max_frames_num=-1", r"maia_vsv: unknown \("),
     ],
 )
 def test_what_can_be_counted_is(on_sample: None, task: str, arguments: str, said: str) -> None:
@@ -155,9 +158,9 @@ def test_without_videos_nothing_is_known(
     monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
     run = {"model": "openai", "model_args": "model_version=m"}
     vsv, unimodal, total = uploads.of_run(run, ["maia_vsv", "maia_unimodal"], 100)
-    assert vsv.startswith("maia_vsv: not known (")
+    assert vsv.startswith("maia_vsv: unknown (")
     assert "100 requests of" in unimodal
-    assert " in all, but for 1 tasks of which it is not known; " in total
+    assert " in all, without 1 tasks whose size is unknown; " in total
 
 
 def test_real_clips_are_about_as_the_constants_say(
@@ -183,7 +186,7 @@ def test_estimate_says_it(on_sample: None, monkeypatch: pytest.MonkeyPatch) -> N
     lines = [line for line in done.output.splitlines() if line.startswith("uploads: ")]
     assert [line.split(": ")[1] for line in lines[:2]] == ["maia_vsv", "maia_vsv_1frame"]
     assert ": 5 requests of " in lines[0]
-    assert "(by 5 of them" in lines[0]
+    assert "(estimated from 5 requests" in lines[0]
     assert lines[0].endswith(", as JPEG of quality 85)")
     assert lines[-1].endswith(" in all")
     assert "uploads: " not in CliRunner().invoke(cli.app, call).output

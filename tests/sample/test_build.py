@@ -35,7 +35,7 @@ def writes(monkeypatch) -> list[Path]:
         (folder / "data.json").write_text("[]")
         (folder / sample.VERSION).write_text(sample.version(name))
 
-    monkeypatch.setattr(sample, "write", write)
+    monkeypatch.setattr(sample, "write_sample", write)
     return done
 
 
@@ -44,7 +44,7 @@ def test_a_sample_of_the_present_sources_is_left_alone(copy, writes):
         if text is not None:
             (copy / "maia" / sample.VERSION).write_text(text)
         for _ in range(2):
-            assert sample.build(copy) == copy
+            assert sample.build_sample(copy) == copy
             assert len(writes) == built
         assert (copy / "maia" / "replay.jsonl").exists() is (built == 0)
     assert sorted(p.name for p in copy.iterdir()) == [".sample.lock", "maia"]
@@ -69,7 +69,7 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path, writes):
     (tmp_path / "maia").mkdir()
     (tmp_path / "maia" / "data.json").write_text("the user's own")
     with pytest.raises(DataError, match="not a packaged sample"):
-        sample.build(tmp_path)
+        sample.build_sample(tmp_path)
     assert (tmp_path / "maia" / "data.json").read_text() == "the user's own"
     assert writes == []
 
@@ -79,12 +79,12 @@ def test_a_failed_build_keeps_the_old_one_and_clears_up(copy, monkeypatch):
         (folder / "data.json").write_text("half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sample, "write", fail)
+    monkeypatch.setattr(sample, "write_sample", fail)
     monkeypatch.setattr(sample, "version", lambda name: "newer")
     (copy / ".maia-killed" / "new").mkdir(parents=True)  # by a build that was killed
     before = (copy / "maia" / "data.json").read_bytes()
     with pytest.raises(DataError, match="No space left"):
-        sample.build(copy)
+        sample.build_sample(copy)
     assert (copy / "maia" / "data.json").read_bytes() == before
     assert sorted(p.name for p in copy.iterdir()) == [".sample.lock", "maia"]
 
@@ -92,7 +92,7 @@ def test_a_failed_build_keeps_the_old_one_and_clears_up(copy, monkeypatch):
 def test_two_processes_at_once(tmp_path):
     names = ("cvrr_es", "maia")  # those that take least
     code = "import pathlib, sys; from lmms_eval_tasks import sample; "
-    code += f"sample.registry.NAMES = {names}; sample.build(pathlib.Path(sys.argv[1]))"
+    code += f"sample.registry.NAMES = {names}; sample.build_sample(pathlib.Path(sys.argv[1]))"
     command = [sys.executable, "-c", code, str(tmp_path)]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     errors = [process.communicate(timeout=600)[1] for process in both]

@@ -16,7 +16,7 @@ from lmms_eval_tasks import judges, sample
 from lmms_eval_tasks.haven import sample as haven
 from lmms_eval_tasks.haven.sample_stories import STORIES
 from lmms_eval_tasks.maia import sample as maia
-from lmms_eval_tasks.maia.judge import criterion
+from lmms_eval_tasks.maia.judge import agreement_criterion
 from lmms_eval_tasks.models.fake_replies import UNKNOWN
 from lmms_eval_tasks.registry import NAMES
 from tests.checks import table
@@ -37,10 +37,10 @@ def decoded(path: Path) -> Any:
 def test_two_builds_are_the_same(name: str, sample_root: Path, tmp_path: Path) -> None:
     """Byte by byte: x264 with macroblock trees was seen to differ in every second build."""
     folder, again = sample_root / name, tmp_path / "again"
-    sample.write(name, again)
+    sample.write_sample(name, again)
     files = {p.relative_to(again).as_posix() for p in again.rglob("*") if p.is_file()}
     made = sample.module(name)
-    assert files == {*made.videos(), *made.files(), sample.VERSION}
+    assert files == {*made.sample_videos(), *made.sample_files(), sample.VERSION}
     for file in files:
         assert (folder / file).read_bytes() == (again / file).read_bytes(), file
     assert sum((again / file).stat().st_size for file in files) < BYTES[name]
@@ -55,13 +55,15 @@ def folded(text: str) -> str:
 
 
 def test_maia_recorded_judge_accepts_answers_and_rejects_lures(sample_root: Path) -> None:
-    judge = judges.make(judges.resolve(recorded_judge(sample_root), {}, default_model=""))
-    items = (one for scene in maia.told() for part in "AB" for one in maia.items(scene, part))
+    judge = judges.make_judge(judges.resolve(recorded_judge(sample_root), {}, default_model=""))
+    items = (
+        one for scene in maia.sample_scenes() for part in "AB" for one in maia.items(scene, part)
+    )
     for one in items:
         given = {"question": one.question, "references": one.answers}
         for candidates, score in ((one.answers, 1.0), ((one.lure, UNKNOWN), 0.0)):
             for candidate in candidates:
-                found = judge.verdict(criterion(), {**given, "candidate": candidate})
+                found = judge.verdict(agreement_criterion(), {**given, "candidate": candidate})
                 assert (found.score, found.status) == (score, "ok"), (given, candidate)
 
 
@@ -73,7 +75,7 @@ def test_maia_no_sentence_is_copied_from_the_release(maia_data: Path) -> None:
         return {text for text in texts if len(text.split()) > 3}
 
     released = json.loads((maia_data / "data.json").read_text(encoding="utf-8"))
-    ours = [maia.entry(scene) for scene in maia.told()]
+    ours = [maia.entry(scene) for scene in maia.sample_scenes()]
     assert sentences(ours) & sentences(released) == set()
 
 

@@ -36,7 +36,7 @@ def names_of(benchmark: Benchmark) -> dict[str, set[str]]:
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_every_column_and_line_names_a_number_of_a_run(name: str) -> None:
     """Some cells have none: a group has no mean over sources, a text no random baseline."""
-    benchmark = registry.load(name)
+    benchmark = registry.load_benchmark(name)
     known, board = names_of(benchmark), benchmark.board()
     groups = {one.group for one in benchmark.joint_metrics}
 
@@ -91,7 +91,7 @@ def test_a_board_of_somebody_else() -> None:
     }
 
     def drawn(bad: str = "") -> list[list[str]]:
-        shown = checks.printed(layouts.tables(BOARD, rows(numbers, "kart", bad)))
+        shown = checks.printed(layouts.draw_tables(BOARD, rows(numbers, "kart", bad)))
         return [line.split() for line in lines_of(shown, "Races") if "kart" in line]
 
     first = [["kart", "dry", "all", "50.0", "3"], ["kart", "dry", "valid", "75.0", "3"]]
@@ -102,7 +102,10 @@ def test_a_board_of_somebody_else() -> None:
 
 
 def printed(numbers: dict[str, Any], model: str = "", width: int = UNSEEN) -> str:
-    sink, made = io.StringIO(), registry.load("maia").tables(rows({"maia_oevqa": numbers}, model))
+    sink, made = (
+        io.StringIO(),
+        registry.load_benchmark("maia").tables(rows({"maia_oevqa": numbers}, model)),
+    )
     show(Console(file=sink, width=width), made)
     return sink.getvalue()
 

@@ -132,7 +132,7 @@ class Made(NamedTuple):
 
 def ours(name: str, said: Mapping[str, str]) -> dict[str, Any]:
     """What this package makes of a task."""
-    docs = [doc for doc in prepare.docs(BENCHMARK, name) if doc["id"] in said]
+    docs = [doc for doc in prepare.usable_docs(BENCHMARK, name) if doc["id"] in said]
     made = (names.process_results(doc, [said[doc["id"]]]) for doc in docs)
     return {
         "prompts": {doc["id"]: names.doc_to_text(doc) for doc in docs},
@@ -159,7 +159,9 @@ def both(
         patch.setenv(settings.CACHE, str(cache))
         patch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", "off")
         patch.setenv(settings.DATA, str(root))
-        said = replies(*(prepare.docs(BENCHMARK, f"maia_{kind}") for kind in ("vsv", "oevqa")))
+        said = replies(
+            *(prepare.usable_docs(BENCHMARK, f"maia_{kind}") for kind in ("vsv", "oevqa"))
+        )
         of = {f"maia_{kind}{end}": some(said[kind], end) for end in SETTINGS for kind in said}
         made = Made(
             {name: ours(name, own) for name, own in of.items()}, host_copy.messages(endpoint)

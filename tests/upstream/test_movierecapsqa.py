@@ -139,7 +139,7 @@ def both(
             (root / "movierecapsqa").symlink_to(job.folder)
             patch.setenv(settings.DATA, str(root))
             with context.begun():
-                docs = {name: prepare.docs(BENCHMARK, name) for name in job.tasks}
+                docs = {name: prepare.usable_docs(BENCHMARK, name) for name in job.tasks}
                 ids = [doc["id"] for doc in docs[job.tasks[0]]]
                 said = dict(zip(ids, job.replies, strict=True))
                 own[job_name] = {

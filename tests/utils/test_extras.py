@@ -86,7 +86,7 @@ def test_a_command_without_its_extra_is_one_line(
     done = CliRunner().invoke(cli.app, words)
     assert isinstance(done.exception, TasksError), done.output
     needed = ", ".join(extras.EXTRAS[extra])
-    said = f"{part} needs {needed}: pip install 'lmms-eval-tasks[{extra}]'"
+    said = f"{part} requires {needed}: pip install 'lmms-eval-tasks[{extra}]'"
     assert str(done.exception) == said
     assert list(tmp_path.iterdir()) == []
 
@@ -102,23 +102,27 @@ def test_a_run_is_stopped_before_its_model(
     on_sample: None, plain: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else its replies were paid for, and numbers missing in the end."""
-    prepare.check(["maia_vsv"])
-    refused(TasksError, "maia_oevqa_en needs nltk, .*metrics", prepare.check, ["maia_oevqa_en"])
+    prepare.check_tasks(["maia_vsv"])
+    refused(
+        TasksError, "maia_oevqa_en requires nltk, .*metrics", prepare.check_tasks, ["maia_oevqa_en"]
+    )
     monkeypatch.setenv(settings.REPORT, "1")
-    refused(TasksError, "--report needs altair, .*report", prepare.check, ["maia_vsv"])
+    refused(TasksError, "--report requires altair, .*report", prepare.check_tasks, ["maia_vsv"])
 
 
 def test_haven_says_what_its_files_need(
     plain: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    refused(TasksError, r"a\.h5, .* needs h5py", record.read_arrays, tmp_path / "a.h5", ["video_1"])
+    refused(
+        TasksError, r"a\.h5, .* requires h5py", record.read_arrays, tmp_path / "a.h5", ["video_1"]
+    )
     monkeypatch.setenv(settings.DATA, "sample")
-    refused(TasksError, "sample needs h5py", prepare.check, ["haven_temporal_text"])
+    refused(TasksError, "sample requires h5py", prepare.check_tasks, ["haven_temporal_text"])
 
 
 def test_the_sample_is_made_without_what_cannot_be(
     plain: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(registry, "NAMES", ("maia", "haven"))
-    sample.build(tmp_path)
+    sample.build_sample(tmp_path)
     assert [one.name for one in tmp_path.iterdir() if one.is_dir()] == ["maia"]

@@ -71,8 +71,8 @@ with interrupts.at_interrupt(lambda: '3 replies are kept'), interrupts.at_interr
         assert time.monotonic() - start < 3
     assert process.returncode == code
     assert told == (
-        f"lmms-eval-tasks: interrupted by {number.name}: 3 replies are kept; the same command goes "
-        "on from there\n"
+        f"lmms-eval-tasks: interrupted by {number.name}: 3 replies are kept; run the same command "
+        "again to continue from there\n"
     )
 
 

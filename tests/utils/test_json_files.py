@@ -37,11 +37,11 @@ READERS: dict[str, Callable[[Path], object]] = {
     "data.parquet": released_files.read_table,
     "prices.yml": lambda file: released_files.read_yaml(file, "a mapping"),
     "judge.yml": lambda file: resolve(str(file), {}, default_model="m"),
-    "1_results.json": results_file.read,
-    "1_samples_t.jsonl": saved_runs.read,
-    "talk.srt": subtitles.read,
+    "1_results.json": results_file.read_results,
+    "1_samples_t.jsonl": saved_runs.read_saved_run,
+    "talk.srt": subtitles.read_cues,
     "video_1.h5": lambda file: record.read_arrays(file, ["video_1"]),
-    "maia/judge.yml": lambda file: prompts.load("maia", "judge", {}, file.parents[1]),
+    "maia/judge.yml": lambda file: prompts.load_prompt("maia", "judge", {}, file.parents[1]),
 }
 
 
@@ -70,7 +70,7 @@ def folder(file: Path) -> None:
 PLACED = {
     lfs: "a pointer of Git LFS, not the file itself: run `git lfs pull`",
     page: "a web page, not the file itself: download the raw file",
-    zeros: "zeros where it begins: download or copy it again",
+    zeros: "full of zeros at its beginning: download or copy it again",
     huge: "bytes",
     os.mkfifo: "a pipe or a device, not a file",
     folder: "a folder, not a file",
@@ -114,12 +114,12 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import saved_runs
 resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 try:
-    saved_runs.read(Path({str(file)!r}))
+    saved_runs.read_saved_run(Path({str(file)!r}))
 except DataError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{file}, line 1: of more than {json_files.LONGEST:,} bytes\n"
+    assert done.stdout == f"{file}, line 1: more than {json_files.LONGEST:,} bytes\n"
 
 
 def test_small_files_that_unpack_to_gigabytes(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_small_files_that_unpack_to_gigabytes(tmp_path: Path) -> None:
     assert max(rows.stat().st_size, arrays.stat().st_size) < 2**20
     refused(
         DataError,
-        "bytes when it is unpacked; more than 1,073,741,824",
+        "bytes when unpacked; more than 1,073,741,824",
         released_files.read_table,
         rows,
     )
@@ -172,16 +172,16 @@ def test_devices(device: str, tmp_path: Path) -> None:
 @table(
     "text, says",
     [
-        ('{"a": [1, 2', "it ends there, as if it was cut short"),
-        ('{"a": "b', "it ends there, as if it was cut short"),
-        ("[1, 2", "it ends there, as if it was cut short"),
+        ('{"a": [1, 2', "it ends there, so it may be cut short"),
+        ('{"a": "b', "it ends there, so it may be cut short"),
+        ("[1, 2", "it ends there, so it may be cut short"),
         ('{"a": oops}', "line 1 column 7 .char 6.$"),
         ("", "line 1 column 1 .char 0.$"),
         ("[" * 200_000, "nested too deeply"),
         ("9" * 5000, "Exceeds the limit .4300.* .*5000 digits$"),
         ('"a\0b"', "Invalid control character"),
         ("\0" * 9, "Expecting value"),
-        ('[{"answer": "A", "id": 1, "answer": "B"}]', "the key 'answer' stands twice in one obj"),
+        ('[{"answer": "A", "id": 1, "answer": "B"}]', "the key 'answer' occurs twice in one obj"),
     ],
 )
 def test_no_json(text: str, says: str) -> None:
@@ -208,15 +208,15 @@ MERGED = "\n".join(
 @table(
     "text, says",
     [
-        (BOMB, "its aliases stand for too many values"),
-        (MERGED, "its aliases stand for too many values"),
-        ("a: &a [*a]", "its aliases stand for too many values"),
+        (BOMB, "its aliases expand to too many values"),
+        (MERGED, "its aliases expand to too many values"),
+        ("a: &a [*a]", "its aliases expand to too many values"),
         ("a: " + "[" * 10_000, "nested too deeply"),
         ("a: 2026-13-01", "month must be in 1..12"),
         ("a: " + "9" * 5000, "Exceeds the limit"),
         ("a: !!python/object/apply:os.system [x]", "could not determine a constructor"),
         ("a: 1\n---\nb: 2", "expected a single document"),
-        ("a: [{b: 1, c: 2, b: 3}]", "the key 'b' stands twice in one mapping"),
+        ("a: [{b: 1, c: 2, b: 3}]", "the key 'b' occurs twice in one mapping"),
         ("a: " + "x" * 2**18, "262,147 characters; more than 262,144 are not read"),
     ],
 )

@@ -28,7 +28,7 @@ def test_the_data_file_among_others(tmp_path: Path) -> None:
 @table(
     "content, says",
     [
-        ("id,answer,answer\n1,x,y\n", "the column 'answer' stands twice in its first line"),
+        ("id,answer,answer\n1,x,y\n", "the column 'answer' occurs twice in its first line"),
         ("id;answer\n1;x\n", "semicolons between its columns: save it with commas"),
         ("id\tanswer\n1\tx\n", "tabs between its columns"),
         ("id,answer\n1,x\n2,a, b\n", "line 3: not readable as CSV: more than the 2 values"),
@@ -125,12 +125,12 @@ def saved(*samples: Any) -> list[dict[str, Any]]:
 @table(
     "second, says",
     [
-        ({"other": {}}, "no `failed` item of this suite"),
+        ({"other": {}}, "no `failed` item of lmms-eval-tasks"),
         ({"failed": 0.5}, "no `failed` item"),
         ({"failed": {"id": "c"}}, "no `failed` item"),
-        ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; take its"),
+        ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; delete its"),
         ({"failed": {"id": "a", "reply": "", "status": "ok"}}, "a occurs twice"),
-        ({"failed": OK | {"right": "1"}}, "the item has no number `right`; take its"),
+        ({"failed": OK | {"right": "1"}}, "the item has no number `right`; delete its"),
         ({"failed": OK | {"verdicts": []}}, "the item has no object `verdicts`"),
         ({"failed": OK | {"video": None}}, "the item has no text `video`"),
     ],
@@ -180,11 +180,11 @@ def test_results_of_another_form(results: Any, says: str, tmp_path: Path) -> Non
     samples, file = tmp_path / "1_samples_t.jsonl", tmp_path / "1_results.json"
     samples.write_text("{}\n")
     file.write_text(json.dumps(results))
-    said = refused(DataError, says, saved_runs.read, samples)
-    assert said.startswith(f"{file}: not the host's results: ")
+    said = refused(DataError, says, saved_runs.read_saved_run, samples)
+    assert said.startswith(f"{file}: not a results file of lmms-eval: ")
     known = {"results": {"t": {"a,none": 1}}, "x": [], "lmms_eval_tasks": {"version": "1"}}
     file.write_text(json.dumps(known))
-    assert saved_runs.read(samples).saved == {"a": 1}
+    assert saved_runs.read_saved_run(samples).saved == {"a": 1}
 
 
 def test_our_numbers_outrank_the_hosts() -> None:
@@ -244,10 +244,10 @@ def test_videos_by_name(there: str, asked: str, found: bool, tmp_path: Path) -> 
 
 def test_a_video_that_is_put_there_later_is_found(tmp_path: Path) -> None:
     os.utime(tmp_path, (1, 1))  # long ago
-    assert released_files.named(tmp_path, "a.mp4") is None
+    assert released_files.find_named_file(tmp_path, "a.mp4") is None
     (tmp_path / "a.MP4").touch()
-    assert released_files.named(tmp_path, "a.mp4") == tmp_path / "a.MP4"
+    assert released_files.find_named_file(tmp_path, "a.mp4") == tmp_path / "a.MP4"
     (tmp_path / "b.mp4").mkdir()
     os.mkfifo(tmp_path / "c.mp4")
-    assert released_files.named(tmp_path, "b.mp4") is None
-    assert released_files.named(tmp_path, "c.mp4") is None
+    assert released_files.find_named_file(tmp_path, "b.mp4") is None
+    assert released_files.find_named_file(tmp_path, "c.mp4") is None

@@ -1,1 +1,1 @@
-"""A user's videos: looked at, cut, made into what a model is given, kept."""
+"""The user's videos: checks, cuts and conversion into the media of requests."""

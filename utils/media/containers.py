@@ -1,7 +1,7 @@
-"""Opened video files: the picture and the sound that players choose, and several recordings in one.
+"""Opened video files: the picture and sound that players choose; several recordings in one file.
 
-All by PyAV (FFmpeg). Reads the user's files in the child process of worker.py only: a broken one
-may hang a decoder.
+Everything uses PyAV (FFmpeg). The user's files are read only in the child process of worker.py: a
+broken file may hang a decoder.
 """
 
 from __future__ import annotations
@@ -28,24 +28,29 @@ if TYPE_CHECKING:
 
     Container: TypeAlias = "InputContainer | JoinedContainer"
 
-MAX_THREADS = 4  # several ranks may decode at the same time
+MAX_THREADS = 4  # several processes may decode at the same time
 CONVERT = "convert it, for example: ffmpeg -i FILE -c:v libx264 FILE.mp4"
 _DISCONTINUOUS = 0x0200  # AVFMT_TS_DISCONT: a format whose clock may step
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
-_LISTS = {"concat", "hls", "dash"}  # of other files, whose change nobody would notice
-_PARSED_AHEAD = 3  # packets that a parser may hold when the next recording begins
-APART = Fraction(1, 10)  # seconds between a file's begin and its picture's that are worth a line
-_NEW_PART = Fraction(3600)  # seconds that a clock may jump ahead within one recording
+# Containers of references to other files, whose changes would go unnoticed.
+_LISTS = {"concat", "hls", "dash"}
+_PARSED_AHEAD = 3  # packets that a parser may still hold when the next recording begins
+APART = Fraction(1, 10)  # seconds from a file's start to its picture's start that are worth a note
+_NEW_PART = Fraction(3600)  # a larger jump of a clock, in seconds, begins another recording
 
 
 @contextmanager
 def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Container, VideoStream]]:
-    """An open file and its video stream; FFmpeg's errors become MediaErrors.
+    """Context manager with an open file and its video stream.
 
     Args:
-        path: of the file.
-        threads: that decode; so many frames, less one, are decoded ahead.
+        path: the file.
+        threads: decoder threads; that many frames, less one, are decoded ahead.
+
+    Raises:
+        MediaError: the file is empty, no video, a list of other files, or FFmpeg fails within the
+            context.
     """
     import av
 
@@ -57,7 +62,7 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Containe
     try:
         with av.open(path) as container:
             if container.format.name in _LISTS:
-                one = "make one of them: ffmpeg -i FILE -c copy FILE.mkv"
+                one = "make one file of them: ffmpeg -i FILE -c copy FILE.mkv"
                 raise MediaError(f"is a list of other files ({container.format.name}); {one}")
             stream = _picture(container)
             stream.thread_type = "AUTO"
@@ -70,7 +75,7 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Containe
 
 
 def pictures_of(container: Container) -> list[VideoStream]:
-    """The streams that hold a film: the cover of a song is a video stream of one picture."""
+    """Return the video streams that are films, without attached pictures (covers of songs)."""
     from av.stream import Disposition
 
     return [
@@ -83,7 +88,11 @@ def pictures_of(container: Container) -> list[VideoStream]:
 
 
 def _picture(container: InputContainer) -> VideoStream:
-    """The film that players show: FFmpeg's choice, or the best one beside an attached picture."""
+    """Return the film that players show: FFmpeg's choice, or else the best one.
+
+    Raises:
+        MediaError: the file has none.
+    """
     from av.stream import Disposition
 
     found, form = pictures_of(container), container.format.name
@@ -104,18 +113,18 @@ def _area(stream: VideoStream) -> int:
 
 
 def sound_of(container: Container, picture: VideoStream) -> AudioStream | None:
-    """The sound that players play with a picture: FFmpeg's choice; None without any."""
+    """Return the sound that players play with a picture, FFmpeg's choice; None without sound."""
     best = container.streams.best("audio", picture)
     return next((one for one in container.streams.audio if one is best), None)
 
 
 def time_stamp(frame: Frame) -> int | None:
-    """Return when a frame begins, in units of its time base; None if the file does not say."""
+    """Return the start time of a frame in units of its time base; None if the file has none."""
     return frame.pts
 
 
 def time_base(of: Frame | Stream) -> Fraction:
-    """Return the seconds of one unit of the times of a stream or frame.
+    """Return the length in seconds of a time unit of a stream or frame.
 
     Raises:
         MediaError: its times have no unit.
@@ -126,13 +135,14 @@ def time_base(of: Frame | Stream) -> Fraction:
 
 
 class JoinedContainer:
-    """A container of recordings one after the other, each with a clock of its own, on one clock.
+    """Several recordings in one file, each with its own clock, joined on one clock.
 
-    It is read from its beginning only: a time of the one clock is no place in the file.
+    It can only be read from the beginning: a time on the joined clock is no place in the file.
 
     Attributes:
         parts: seconds to add to the times of each recording.
-        whole: numbers of packets that are called damaged only as another recording follows them.
+        whole: numbers of packets that FFmpeg marks as damaged only because another recording
+            follows.
     """
 
     def __init__(self, container: InputContainer, whole: frozenset[int] = frozenset()) -> None:
@@ -142,22 +152,23 @@ class JoinedContainer:
         self.parts = [Fraction(0)]
 
     def seek(self, offset: int, *, stream: Stream, backward: bool) -> None:
-        """Nowhere: the beginning lies before every place that is asked for."""
+        """Do nothing: the beginning lies before every requested place."""
 
     def decode(self, stream: VideoStream) -> Iterator[VideoFrame]:
-        """Decoded frames of one stream."""
+        """Yield the decoded frames of a stream."""
         for packet in self.demux(stream):
             yield from stream.decode(packet)
 
     def demux(self, *streams: Stream) -> Iterator[Packet]:
-        """Packets of these streams, or all, whose times go on where those of the last part end.
+        """Yield the packets of these streams, or all, with continuous times across recordings.
 
-        Each stream comes to a new part by itself: what was read of another may be of the last one.
+        Each stream comes to a new recording by itself: packets of another stream may still belong
+        to the last recording.
         """
         wanted = {stream.index for stream in streams}
         part: dict[int, int] = {}
-        last: dict[int, Fraction] = {}  # by the file's own clock
-        flagged: dict[int, deque[int]] = {}  # of each stream's last packets
+        last: dict[int, Fraction] = {}  # on the file's own clock
+        flagged: dict[int, deque[int]] = {}  # for each stream, its last packets
         end = Fraction(0)
         for number, packet in enumerate(self._container.demux()):
             index = packet.stream.index
@@ -183,7 +194,7 @@ class JoinedContainer:
 
 
 def _unflagged(packet: Packet) -> Packet:
-    """A copy that is not called damaged, since that cannot be taken back."""
+    """Return a copy of a packet without the damage mark, which cannot be removed in place."""
     import av
 
     made = av.Packet(bytes(packet))
@@ -194,14 +205,15 @@ def _unflagged(packet: Packet) -> Packet:
 
 @lru_cache(maxsize=1024)
 def _joins(path: str, size: int, changed: int) -> frozenset[int] | None:  # noqa: ARG001 - its state
-    """The packets of `JoinedContainer.whole` of a file whose clock steps back (two broadcasts).
+    """Return `JoinedContainer.whole` for a file whose clock jumps (two broadcasts); else None.
 
-    None of any other. All packets are read, of formats that allow it: MPEG-TS and its kin.
+    Reads all packets, only of formats with such clocks: MPEG-TS and its relatives.
     """
     import av
 
     steps = False
-    with av.open(path) as container:  # in plain numbers first: nearly no file is one
+    # First a quick pass in plain numbers: nearly no file is a joined one.
+    with av.open(path) as container:
         bases = {one.index: float(one.time_base or 0) for one in container.streams}
         last: dict[int, int] = {}
         for packet in container.demux():

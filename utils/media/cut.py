@@ -1,14 +1,14 @@
-"""Cut [start, end) out of a video: the picture, the sound, and both; in the child of worker.py.
+"""Cuts of [start, end) out of a video: picture, sound, and both; in the child of worker.py.
 
-- One clock: seconds count from the first frame that the decoder shows, for picture and sound alike,
-  whatever the file's own time stamps begin with.
-- Only the window's own part of a file is read: from a key frame shortly before it.
+- One clock: seconds count from the first frame that the decoder shows, for picture and sound,
+  whatever the file's time stamps begin with.
+- Only the window's part of a file is read, from a key frame shortly before it.
 - The picture has exactly the frames with start <= time < end, each at its time minus `start`. It is
   encoded again, never cut at key frames: H.264, 4:2:0, upright, of even size (an odd last row or
-  column is shown twice), a key frame at least every second, no B-frames. A whole file's picture is
-  copied packet by packet where mp4 can hold it as it is shown.
-- A file ends with the later of its last frame and its sound. Where the picture ends first, its last
-  frame stays on screen, as players have it, so that the picture lasts as long as the window.
+  column is repeated), a key frame at least every second, no B-frames. The picture of a whole file
+  is copied packet by packet if mp4 can hold it unchanged.
+- A file ends with the later of its last frame and its sound. If the picture ends first, its last
+  frame stays on screen, as in players, so that the picture lasts as long as the window.
 - The sound is a wav (sounds.py); the mp4's track is made from it.
 """
 
@@ -31,22 +31,23 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.utils.media.containers import Container
 
 T = TypeVar("T")
-_COPIED = ("h264", "hevc", "mpeg4", "vp9", "av1")  # what mp4 holds and readers of mp4 expect
-_ROUNDED = Fraction(1, 50)  # seconds that a window may end after its file; or a frame if longer
-# Seconds to jump before the wanted one; None reads from the beginning. The first is what sound
-# decoders need to settle and what badly interleaved files are off by; the others are for files
-# whose index leads to a place behind the wanted one.
+_COPIED = ("h264", "hevc", "mpeg4", "vp9", "av1")  # codecs that mp4 holds and its readers expect
+# Seconds that a window may end after its file; or a frame, if that is longer.
+_ROUNDED = Fraction(1, 50)
+# Seconds to jump before the wanted second; None reads from the beginning. The first covers the
+# settling of sound decoders and badly interleaved files. The others are for files whose index leads
+# to a place after the wanted one.
 _JUMPS = (1, 30, None)
-_SETTLED = Fraction(1, 5)  # seconds that a sound decoder may need before it gives anything
-# Two key frames are less than a second apart if each half second that has frames begins with one.
+_SETTLED = Fraction(1, 5)  # seconds that a sound decoder may need before its first output
+# Two key frames are less than a second apart if each half second with frames begins with one.
 _KEYS_PER_SECOND = 2
 
 
-Window = tuple[Fraction, Fraction | None]  # seconds; to None, the end of the file
+Window = tuple[Fraction, Fraction | None]  # seconds; end None: the end of the file
 
 
 class Head(NamedTuple):
-    """The first `frame` shown, and when by the file's own clock (`origin`, in seconds)."""
+    """The first frame shown; `origin` is its time in seconds on the file's own clock."""
 
     origin: Fraction
     frame: VideoFrame
@@ -55,7 +56,7 @@ class Head(NamedTuple):
 
 
 class SegmentFacts(TypedDict):
-    """Fields of segments.CutSegment."""
+    """The fields of segments.CutSegment that `encode` and `_copy` return."""
 
     start: float
     end: float
@@ -65,28 +66,28 @@ class SegmentFacts(TypedDict):
     n_frames: int
 
 
-def write(
+def write_window(
     source: str, out: str, start: str, end: str | None, *, sound: bool = True
 ) -> dict[str, object]:
-    """Write a window's files: `out`.mp4 (muted), .wav and .av.mp4 if there is sound.
+    """Write a window's files: `out`.mp4 (muted), and .wav and .av.mp4 if there is sound.
 
     Args:
         source: a video file.
-        out: where to write, without the endings.
+        out: the path to write, without endings.
         start: decimal seconds after the first frame.
         end: the same; None for the end of the file.
-        sound: False leaves the wav and the mp4 with both away.
+        sound: False omits the wav and the mp4 with both.
 
     Returns:
         Fields of segments.CutSegment, and the endings of the files.
 
     Raises:
-        MediaError: what is wrong with the file or the window, without the file's name.
+        MediaError: the fault of the file or the window, without the file's name.
     """
     first = head(source)
     window = Fraction(start), None if end is None else Fraction(end)
     samples, sound_end = 0, None
-    if first.has_audio:  # first, since it may go on after the last frame
+    if first.has_audio:  # sound first, since it may end after the last frame
         heard = _from_before(source, first, window[0], _sound)
         samples, sound_end = sounds.write_wav(f"{out}.wav", heard, *window)
     facts = _copy(source, first, sound_end, f"{out}.mp4") if window == (Fraction(0), None) else None
@@ -104,14 +105,13 @@ def write(
 
 
 def head(path: str) -> Head:
-    """Decode the first frame that is shown.
+    """Return the first frame that is shown, decoded.
 
     Raises:
-        MediaError: no video stream, no frame that can be decoded or that tells its time, or not
-            readable at all.
+        MediaError: no video stream, no frame that can be decoded or has a time, or not readable.
     """
     with containers.open_video(path) as (container, stream):
-        # Before it may come some that lean on frames before the file's first key frame.
+        # Frames before it may depend on frames before the file's first key frame.
         first = next((one for one in container.decode(stream) if not one.is_corrupt), None)
         if first is None:
             raise MediaError("has a video stream but no frame that can be decoded")
@@ -122,16 +122,16 @@ def head(path: str) -> Head:
         return Head(origin, first, stream.codec_context.name, sounds)
 
 
-def frames(path: str, first: Head, start: Fraction) -> Iterator[tuple[Fraction, VideoFrame]]:
-    """Decoded pictures with their times in seconds, from one that begins at or before `start` on.
+def decode_frames(path: str, first: Head, start: Fraction) -> Iterator[tuple[Fraction, VideoFrame]]:
+    """Yield decoded pictures with their times in seconds, from one at or before `start` on.
 
-    If none begins so early, from the first one. Several may precede `start`. Times ascend: one that
-    is missing or repeats the last is a tick later than the last.
+    If none begins so early, from the first one. Several may precede `start`. Times ascend: a
+    missing or repeated time becomes the last one plus a tick.
 
     Args:
         path: the file.
-        first: its head.
-        start: seconds on its clock.
+        first: the file's head.
+        start: seconds on the file's clock after the first frame.
 
     Raises:
         MediaError: a frame cannot be decoded, or times step back; names the place.
@@ -143,9 +143,9 @@ def _from_before(
     path: str,
     first: Head,
     start: Fraction,
-    read: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
+    decode: Callable[[Container, VideoStream, Head, Fraction], Iterator[tuple[Fraction, T]]],
 ) -> Iterator[tuple[Fraction, T]]:
-    """As `frames`, of what `read` decodes; sound is asked for only where there is some."""
+    """Yield what `decode` decodes, as `decode_frames` does; for sound only if the file has some."""
     import av
 
     for jump in _JUMPS:
@@ -157,10 +157,10 @@ def _from_before(
                     _seek(container, stream, first.origin + start - jump)
                 except av.error.FFmpegError:
                     continue
-            found = read(container, stream, first, start)
+            found = decode(container, stream, first, start)
             one = next(found, None)
             if one is None or (one[0] > start and jump is not None):
-                continue  # behind the wanted second, or beyond the end: from further back
+                continue  # after the wanted second, or after the end: jump further back
             yield one
             yield from found
             return
@@ -191,7 +191,7 @@ def _pictures(
                     own = max(own, time + base)
                 time = own
             elif time is None:
-                continue  # right after a jump: the frame's place is not known
+                continue  # right after a jump: the frame's time is not known
             else:
                 time += base
             yield time, frame
@@ -206,8 +206,8 @@ def _sound(
 
     audio = containers.sound_of(container, stream)
     if audio is None or audio.codec_context is None:
-        raise MediaError("has sound of a kind that this FFmpeg cannot decode")
-    time: Fraction | None = None  # when the next frame begins
+        raise MediaError("has sound in a format that this FFmpeg cannot decode")
+    time: Fraction | None = None  # start of the next frame
     begun: Fraction | None = None
     try:
         for packet in container.demux(audio):
@@ -217,23 +217,23 @@ def _sound(
                 decoded = audio.decode(packet)
             except av.error.InvalidDataError as error:
                 if at is None or at + (packet.duration or 0) * packet.time_base <= start:
-                    continue  # before the window: nobody asks for it
+                    continue  # before the window: not needed
                 if time is None and begun is not None and at < begun + _SETTLED:
-                    continue  # a decoder may miss what it begins with
+                    continue  # a decoder may fail at its beginning
                 raise _damaged("sound", at) from error
             for frame in decoded:
                 if frame.pts is not None:
                     time = frame.pts * containers.time_base(frame) - first.origin
                 elif time is None:
-                    raise MediaError("has sound that carries no times")
+                    raise MediaError("has sound without times")
                 yield time, frame
                 time += Fraction(frame.samples, frame.sample_rate)
     except av.error.FFmpegError as error:
         raise _damaged("sound", start if time is None else time) from error
 
 
-def _damaged(what: str, time: Fraction) -> MediaError:
-    return MediaError(f"is damaged: its {what} near {float(time):.3f} s cannot be decoded")
+def _damaged(medium: str, time: Fraction) -> MediaError:
+    return MediaError(f"is damaged: its {medium} near {float(time):.3f} s cannot be decoded")
 
 
 # --- the picture --------------------------------------------------------------------------------
@@ -242,10 +242,11 @@ def _damaged(what: str, time: Fraction) -> MediaError:
 def encode(
     path: str, first: Head, window: Window, sound_end: Fraction | None, out: str
 ) -> SegmentFacts:
-    """Write the frames of a window to `out`; returns fields of segments.CutSegment.
+    """Write the frames of a window to `out`; return fields of segments.CutSegment.
 
-    If no frame begins in the window, the one on screen is shown throughout. A single frame is
-    written twice, at the beginning and halfway: readers of the host refuse a video of one.
+    If no frame begins in the window, the frame on screen is shown throughout. A single frame is
+    written twice, at the beginning and halfway: lmms-eval's readers refuse a video of a single
+    frame.
 
     Raises:
         MediaError: the window is not inside the file, or a frame cannot be decoded.
@@ -269,7 +270,7 @@ def encode(
 
     def pictures() -> Iterator[tuple[Fraction, mp4.Planes | None, bool]]:
         nonlocal shown, until, length
-        for time, frame in frames(path, first, start):
+        for time, frame in decode_frames(path, first, start):
             if end is not None and time >= end:
                 break
             length = time - shown[0] if shown else length
@@ -285,8 +286,9 @@ def encode(
                 asked = "the end" if end is None else f"{float(end):g} s"
                 what = "starts" if start >= file_end else "ends"
                 raise MediaError(
-                    f"the segment from {float(start):g} s to {asked} {what} after the end of the "
-                    f"file ({float(file_end):.3f} s); correct its time stamps"
+                    f"the segment from {float(start):g} s to {asked} {what} "
+                    f"after the end of the file ({float(file_end):.3f} s); "
+                    "correct the segment's times"
                 )
             until = file_end if end is None else min(file_end, end)
         _, last = shown or (start, first.frame)
@@ -314,13 +316,13 @@ def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> Seg
 
 
 def _planes(frame: VideoFrame, first: VideoFrame, turn: video.Rotation) -> mp4.Planes:
-    """Upright planes in 4:2:0 with 8 bits, of even size, that of the first frame."""
+    """Return upright planes in 4:2:0 with 8 bits, of the first frame's size made even."""
     import numpy as np
 
     if (frame.width, frame.height) != (first.width, first.height):
         frame = frame.reformat(width=first.width, height=first.height)
     if frame.format.name not in video.PLAIN:
-        full = frame.format.name.startswith("yuvj")  # else swscale would change the range
+        full = frame.format.name.startswith("yuvj")  # otherwise swscale would change the range
         frame = frame.reformat(format=video.PLAIN[full])
     y, u, v = video.planes(frame)
     y = np.pad(y, [(0, y.shape[0] % 2), (0, y.shape[1] % 2)], mode="edge")
@@ -328,10 +330,12 @@ def _planes(frame: VideoFrame, first: VideoFrame, turn: video.Rotation) -> mp4.P
 
 
 def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> SegmentFacts | None:
-    """Copy the picture of a whole file to `out`, if mp4 can hold it just as it is shown.
+    """Copy the picture of a whole file to `out`, if mp4 can hold it exactly as it is shown.
 
-    None if it must be encoded instead: another codec, turned or unshown frames (an edit list, an
-    open group of pictures at the start), a single frame.
+    Returns:
+        Fields of segments.CutSegment; None if the picture must be encoded instead: another codec,
+        turned or hidden frames (an edit list, an open group of pictures at the start), a single
+        frame.
     """
     import av
 
@@ -348,7 +352,7 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> Segme
         length = sound_end
         table = replace(table, end=table.times[0] + math.ceil(sound_end / table.time_base))
     try:
-        mp4.mux(out, path, shown=table)
+        mp4.mux(out, path, frame_table=table)
         if len(video.frame_table(out).times) != len(table.times):
             return None
     except (av.error.FFmpegError, MediaError, ValueError):

@@ -1,6 +1,6 @@
-"""The mp4 files that are made here: x264's pictures, packets copied, and sound.
+"""The mp4 files of this package: pictures encoded by x264, copied packets, and sound.
 
-Times are in units of 1 / `TICKS` seconds; edit lists count in them as well.
+Times are in units of 1 / `TICKS` seconds, in edit lists too.
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ if TYPE_CHECKING:
 
 TICKS = 90_000
 _UNSPECIFIED = 2  # ITU-T H.273: matrix, primaries or transfer unknown
-# Nothing that trades PSNR for looks; finer chroma, since an error of chroma counts in four pixels.
-# The macroblock tree in C: x264's code for AVX gives other bits than that for SSE, and that for
-# AVX-512 was seen to give other bits from one encoding to the next on a busy machine.
+# No option that trades PSNR for looks; finer chroma, since an error of chroma counts in four
+# pixels. The macroblock tree runs in C: x264's code for AVX gives other bits than its code for SSE,
+# and its code for AVX-512 was seen to give other bits in each encoding on a busy machine.
 PARAMS = "no-psy=1:aq-mode=0:chroma-qp-offset=-4:cpu-independent=1"
-THREADS = 4  # a fixed number, so that the bytes are the same everywhere
-# Frames that follow each other; an I frame that is asked for is a key frame. On MAIA's videos 47 to
-# 50 dB PSNR over the planes (44 to 46 in RGB), at about 5 times their size.
+THREADS = 4  # fixed, so that the bytes are the same on every machine
+# For consecutive frames; a requested I frame is a key frame. On MAIA's videos 47 to 50 dB PSNR over
+# the planes (44 to 46 in RGB), at about 5 times their size.
 CUT = {"preset": "veryfast", "crf": "14", "forced-idr": "1", "x264-params": PARAMS}
-# Key frames alone, cheap to decode: no CABAC, no deblocking. In RGB 48 dB on MAIA's, 47 on noise.
+# For key frames alone, cheap to decode: no CABAC, no deblocking. In RGB 48 dB on MAIA's videos, 47
+# on noise.
 CLIP = {
     "preset": "veryfast",
     "qp": "14",
     "x264-params": f"keyint=1:cabac=0:no-deblock=1:{PARAMS}",
 }
 # The same without loss. x264's lossless mode is High 4:4:4 Predictive, which decoders of graphics
-# cards may refuse; the readers of models decode with FFmpeg.
+# cards may refuse; models' readers decode with FFmpeg.
 LOSSLESS = {**CLIP, "qp": "0"}
 
 
 @dataclass(frozen=True)
 class Look:
-    """Size in pixels, range and matrix (H.273) that all pictures of a file share.
+    """Size in pixels, range and matrix (H.273) of all pictures of a file.
 
-    Pictures are planes of uint8: Y, U, V in 4:2:0, or G, B, R where `rgb`.
+    Pictures are planes of uint8: Y, U, V in 4:2:0, or G, B, R if `rgb`.
     """
 
     width: int
@@ -62,7 +63,7 @@ class Look:
 
 
 def frame_of(planes: Planes, look: Look) -> VideoFrame:
-    """A frame that holds the planes: rgb24 or yuv420p."""
+    """Return a frame with these planes: rgb24 or yuv420p."""
     import av
     import numpy as np
 
@@ -76,7 +77,7 @@ def frame_of(planes: Planes, look: Look) -> VideoFrame:
 
 
 def open_mp4(out: str) -> OutputContainer:
-    """A new file whose edit lists count ticks instead of thousandths of a second."""
+    """Open a new file whose edit lists count ticks instead of thousandths of a second."""
     import av
 
     return av.open(out, "w", format="mp4", options={"movie_timescale": str(TICKS)})
@@ -92,10 +93,13 @@ def write_encoded(
 
     Args:
         out: the file.
-        look: of the pictures.
+        look: the look of the pictures.
         options: x264's: CUT, CLIP or LOSSLESS.
-        pictures: from when on each is shown (seconds), and whether it has to be a key frame; None
-            in the end, when the last one is shown no longer.
+        pictures: start in seconds, planes, and True for a key frame; the last entry has None and
+            the end of the last picture.
+
+    Raises:
+        MediaError: the installed PyAV cannot encode with libx264.
     """
     import av
     from av.video.frame import PictureType
@@ -103,7 +107,7 @@ def write_encoded(
 
     with open_mp4(out) as file:
         try:
-            # The rate is of no use: the frames have times.
+            # The rate has no effect: the frames have times.
             stream = file.add_stream("libx264rgb" if look.rgb else "libx264", rate=25)
         except (av.error.FFmpegError, ValueError) as error:
             raise MediaError(f"this PyAV {av.__version__} cannot encode with libx264") from error
@@ -117,10 +121,10 @@ def write_encoded(
             context.colorspace = look.matrix
         context.max_b_frames, context.gop_size, context.thread_count = 0, 250, THREADS
         context.options = options
-        waiting: Packet | None = None  # the last packet: the muxer asks how long it is shown
+        waiting: Packet | None = None  # the last packet: the muxer needs its duration
         last = -1
         for time, planes, key in pictures:
-            frame = None  # the encoder's end
+            frame = None  # ends the encoder
             last = max(last + 1, round(time * TICKS))
             if planes is not None:
                 frame = frame_of(planes, look)
@@ -139,15 +143,16 @@ def write_encoded(
 
 
 def mux(
-    out: str, picture: str, sound: str | None = None, shown: video.FrameTable | None = None
+    out: str, picture: str, sound: str | None = None, frame_table: video.FrameTable | None = None
 ) -> None:
-    """Write an mp4 file of the picture of one file and the sound of another, packet by packet.
+    """Write an mp4 file with the picture of one file and the sound of another, packet by packet.
 
     Args:
         out: the file.
-        picture: a video file; sound of its own is left out.
-        sound: a file with sound; None for none.
-        shown: of the picture's frames, where they are to begin at 0, and to last until its end.
+        picture: a video file; its own sound is left out.
+        sound: a file with sound; None for no sound.
+        frame_table: the picture's frames, to begin at 0 and last until their end; None keeps the
+            file's times.
 
     Raises:
         MediaError: the picture's file cannot be read.
@@ -155,18 +160,18 @@ def mux(
     """
     import av
 
-    table = shown or video.frame_table(picture)
+    table = frame_table or video.frame_table(picture)
     with ExitStack() as files:
         container, stream = files.enter_context(containers.open_video(picture))
-        if not shown and stream.duration:  # the last packet does not tell its own
+        if not frame_table and stream.duration:  # the last packet has no duration
             end = (stream.start_time or 0) + stream.duration
             table = replace(table, end=max(table.times[-1] + 1, end))
         file = files.enter_context(open_mp4(out))
-        # Opaque: no encoder is opened, which would refuse a bit rate of a few hundred bits.
+        # Opaque: opens no encoder, which would refuse a bit rate of a few hundred bits.
         track = file.add_stream_from_template(stream, opaque=True)
         track.time_base = stream.time_base
         made: dict[str, Stream] = {"video": track}
-        parts = [_picture_packets(container, stream, table, table.times[0] if shown else 0)]
+        parts = [_picture_packets(container, stream, table, table.times[0] if frame_table else 0)]
         if sound is not None:
             other = files.enter_context(av.open(sound))
             heard = other.streams.audio[0]
@@ -180,9 +185,9 @@ def mux(
 def _picture_packets(
     container: containers.Container, stream: VideoStream, table: video.FrameTable, begin: int
 ) -> Iterator[Packet]:
-    """A picture's packets, each with a decoding time and a duration, until `table.end`.
+    """Yield a picture's packets, each with a decoding time and a duration, until `table.end`.
 
-    FFmpeg reads no duration of frames that are reordered, nor of an mp4's last one; without it the
+    FFmpeg reads no duration of reordered frames, nor of an mp4's last one. Without a duration the
     last frame would be shown for no time, and an edit list would leave it out. Matroska's first
     packets have no decoding time.
     """

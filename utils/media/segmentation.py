@@ -1,10 +1,10 @@
-"""A video's sampled frames cut into coherent shots (KTS), and the shots worth most (knapsack).
+"""A video's sampled frames cut into coherent shots (KTS), and the most valuable shots (knapsack).
 
-Kernel Temporal Segmentation: Potapov et al. 2014, "Category-specific video summarization", 3: for a
-number of segments, those with the least scatter (sum of squared distances of the features to their
-segment's mean) are found by dynamic programming. The programming is ruptures' (a linear kernel on
-features scaled to length 1, as in their experiments). Features that need no model are `histograms`
-of colours.
+Kernel Temporal Segmentation: Potapov et al. 2014, "Category-specific video summarization", 3. For a
+number of segments, dynamic programming finds the segments with the least scatter (sum of squared
+distances of the features to their segment's mean). ruptures does the programming (a linear kernel
+on features scaled to length 1, as in their experiments). `histograms` of colours are features that
+need no model.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _BINS = 8  # for each of red, green and blue: 512 joint bins
 
 
 def histograms(images: Iterable[Image]) -> NDArray[np.float32]:
-    """Shares of each picture's pixels by colour: (n, 512), each row with the sum 1.
+    """Return the shares of each picture's pixels by colour: (n, 512), each row with sum 1.
 
-    Bin of (r, g, b), each 0 to 255: (r // 32 * 8 + g // 32) * 8 + b // 32. Pictures are taken one
-    after the other; there must be one at least.
+    The bin of (r, g, b), each 0 to 255, is (r // 32 * 8 + g // 32) * 8 + b // 32. There must be at
+    least one picture; they are read one after the other.
     """
     import numpy as np
 
@@ -40,12 +40,16 @@ def histograms(images: Iterable[Image]) -> NDArray[np.float32]:
 
 
 def segment(features: Features, n_segments: int) -> list[int]:
-    """First frames of the `n_segments` segments (1 to n) of features (n, d) with the least scatter.
+    """Return the first frames of the `n_segments` segments with the least scatter.
 
-    Each row is scaled to length 1 first; one of zeros stays.
+    Each row is scaled to length 1 first; a row of zeros stays.
+
+    Args:
+        features: (n, d), finite.
+        n_segments: 1 to n.
 
     Raises:
-        ValueError: another shape, a number that is not finite, or of segments out of range.
+        ValueError: another shape, a number that is not finite, or `n_segments` out of range.
     """
     import numpy as np
 
@@ -64,18 +68,18 @@ def segment(features: Features, n_segments: int) -> list[int]:
 
 
 def knapsack(values: Sequence[int], weights: Sequence[int], capacity: int) -> list[int]:
-    """The 0/1 knapsack: places of the items worth most together within the capacity, ascending.
+    """Return the places, ascending, of the items with the most value in a 0/1 knapsack.
 
     Exact, by dynamic programming over whole numbers: scale scores first, so that sums do not depend
-    on rounding. Of equals: most value, least weight, the list of places that comes first (earlier
-    items win). Items of value 0 are therefore never taken.
+    on rounding. Ties: most value, then least weight, then the list of places that comes first
+    (earlier items win). So items of value 0 are never taken.
 
     Args:
         values: of each item, whole numbers, 0 or more.
         weights: of each item, whole numbers, 1 or more.
         capacity: 0 or more.
     """
-    # One number for both criteria: weights add up to less than capacity + 1, so value decides.
+    # One number for both criteria: weights sum to less than capacity + 1, so value decides first.
     gains = [value * (capacity + 1) - weight for value, weight in zip(values, weights, strict=True)]
     best_from = [[0] * (capacity + 1)]  # best_from[-1 - i][room]: most gain of items i, i+1, ...
     for gain, weight in zip(reversed(gains), reversed(weights), strict=True):

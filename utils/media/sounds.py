@@ -1,10 +1,10 @@
-"""The sound of a window: 16 kHz mono wav files, and the track that an mp4 gets of one.
+"""The sound of a window: 16 kHz mono wav files, and the sound track of an mp4 made from one.
 
-A wav is the mean of all channels, as librosa mixes, with which Qwen's reader and others load sound
-(FFmpeg's matrix leaves channels out and weighs them by layout). It is cut on the source's samples,
-before resampling: sample k belongs to [start, end) if k / rate does. Where the source has a gap
-before or between its sounds, players are silent and so is the wav. Sound that ends early ends early
-here. A window without any, in a file that has some elsewhere, is silent for its whole length.
+A wav is the mean of all channels, as in librosa, which Qwen's reader and others use (FFmpeg's
+matrix leaves channels out and weighs them by layout). It is cut on the source's samples, before
+resampling: sample k belongs to [start, end) if k / rate does. In a gap before or between the
+source's sounds, players are silent and so is the wav. Sound that ends early ends early here. A
+window without sound, in a file that has some elsewhere, is silent for its whole length.
 """
 
 from __future__ import annotations
@@ -25,44 +25,47 @@ if TYPE_CHECKING:
     from av.audio.frame import AudioFrame
     from numpy.typing import NDArray
 
-RATE = 16_000  # samples a second of every wav made here; Whisper knows no other
+RATE = 16_000  # samples a second of every wav of this package, the only rate of Whisper
 _WAV = (1, 2, RATE, 0, "NONE", "")
-_JITTER = 0.01  # seconds that a sound's times may be off before a gap or an overlap is believed
+_JITTER = 0.01  # seconds that a sound's times may be off before they count as a gap or an overlap
 _MANY = 8  # channels: PyAV 15 counts the planes of such a frame wrongly and reads beyond them
-_TRACK_RATE, _TRACK_BITS = 48_000, 128_000  # Hz and bits a second of a file's sound
+_TRACK_RATE, _TRACK_BITS = 48_000, 128_000  # Hz, and bits a second, of an mp4's sound
 _PACKET = 1024  # samples of an AAC packet
 
 
 def write_wav(
-    out: str, heard: Iterable[tuple[Fraction, AudioFrame]], start: Fraction, end: Fraction | None
+    out: str,
+    sound_frames: Iterable[tuple[Fraction, AudioFrame]],
+    start: Fraction,
+    end: Fraction | None,
 ) -> tuple[int, Fraction | None]:
     """Write the sound of a window to `out`: 16 kHz, mono, 16-bit PCM.
 
     Args:
         out: the file.
-        heard: av.AudioFrames with their times in seconds, from one at or before `start` on.
-        start, end: of the window, in seconds; to None, the end of the sound.
+        sound_frames: av.AudioFrames with their times in seconds, from one at or before `start` on.
+        start, end: the window, in seconds; end None: the end of the sound.
 
     Returns:
-        How many samples, 0 if the source has no sound in the window; and when the source's sound
-        ends, in seconds, or the window's end if it goes on.
+        The number of samples, 0 if the source has no sound in the window; and the end of the
+        source's sound in seconds, or the window's end if the sound goes on.
 
     Raises:
-        MediaError: the sound cannot be decoded, or its sample rate changes on the way.
+        MediaError: the sound cannot be decoded, or its sample rate changes.
     """
     import av
     import numpy as np
 
     resampler = av.AudioResampler("s16", "mono", RATE)
     rate = fed = 0
-    position = after = 0  # next sample on the clock to hand on; end of the last frame
+    position = after = 0  # next sample to pass on; end of the last frame
     stop = math.inf
     with wave.open(out, "wb") as file:
         file.setparams(_WAV)
 
         def put(samples: NDArray[np.float32] | None) -> None:
             nonlocal fed
-            frame = None  # the resampler's end
+            frame = None  # ends the resampler
             if samples is not None:
                 frame = av.AudioFrame.from_ndarray(samples[None], format="fltp", layout="mono")
                 frame.sample_rate, frame.pts, frame.time_base = rate, fed, Fraction(1, rate)
@@ -70,7 +73,7 @@ def write_wav(
             for block in resampler.resample(frame):
                 file.writeframesraw(block.to_ndarray()[0].astype("<i2").tobytes())
 
-        for time, frame in heard:
+        for time, frame in sound_frames:
             stamp = round(time * frame.sample_rate)
             if not rate:
                 rate, after = frame.sample_rate, stamp
@@ -81,7 +84,7 @@ def write_wav(
                     f"its sound changes from {rate} to {frame.sample_rate} Hz at "
                     f"{float(time):.3f} s"
                 )
-            # Time stamps are rounded, samples are not: only a real step starts a new count.
+            # Time stamps are rounded, samples are not: only a real step begins a new count.
             begin = stamp if abs(stamp - after) > _JITTER * rate else after
             if begin >= stop or position >= stop:
                 ended = end
@@ -102,7 +105,7 @@ def write_wav(
 
 
 def _mixed(frame: AudioFrame) -> NDArray[np.float32]:
-    """The mean of an av.AudioFrame's channels, of shape (samples,), in [-1, 1]."""
+    """Return the mean of an av.AudioFrame's channels, (samples,), in [-1, 1]."""
     import av
     import numpy as np
 
@@ -120,7 +123,7 @@ def _mixed(frame: AudioFrame) -> NDArray[np.float32]:
 
 
 def write_silence(out: str, seconds: float) -> None:
-    """A window in which nothing is heard is silent: it is as good as others."""
+    """Write a silent wav of a length in seconds, for a window without sound."""
     with wave.open(out, "wb") as file:
         file.setparams(_WAV)
         file.writeframes(bytes(2 * math.ceil(round(seconds * RATE, 3))))
@@ -129,9 +132,9 @@ def write_silence(out: str, seconds: float) -> None:
 def add_sound(muted: str, wav: str, out: str) -> None:
     """Write an mp4 file with the picture of `muted`, packet by packet, and `wav` as its sound.
 
-    AAC at 48 kHz, whose packets are 21 ms long, so that neither its delay (which the edit list
-    takes away) nor the rest of its last packet is long for a reader that ignores them. That one is
-    left out if less than half of it is sound: the track ends within 11 ms of the wav's end.
+    AAC at 48 kHz has packets of 21 ms, so that its delay (which the edit list removes) and the rest
+    of its last packet are short for a reader that ignores them. The last packet is left out if less
+    than half of it is sound: the track ends within 11 ms of the wav's end.
     """
     import av
 

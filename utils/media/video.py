@@ -1,10 +1,10 @@
-"""What a video file holds: when its frames are shown, and their pixels. All by PyAV (FFmpeg).
+"""The frames of a video file: their times and pixels. Everything uses PyAV (FFmpeg).
 
-Pixels of plain 4:2:0 are taken as the decoder's planes (Y, U, V) and not as RGB: the way to RGB and
-back alone costs more than a clip may lose (43 to 44 dB left on MAIA). RGB is converted by the
-file's matrix tag and range, as decord does and PyAV's `to_ndarray` does not.
+Pixels of plain 4:2:0 stay the decoder's planes (Y, U, V) and do not become RGB: a conversion to RGB
+and back alone costs more than a clip may lose (43 to 44 dB left on MAIA). RGB is converted by the
+file's matrix tag and range, as in decord; PyAV's `to_ndarray` ignores them.
 
-Reads the user's files in the child process of worker.py only: a broken one may hang a decoder.
+The user's files are read only in the child process of worker.py: a broken file may hang a decoder.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ PLAIN = ("yuv420p", "yuvj420p")  # 4:2:0 with 8 bits, of limited and of full ran
 FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 _ROUNDED = 1.0  # seconds that a file may be shorter than its header says
 _STEP = Fraction(2, 1000)  # seconds; containers with a clock of 1 ms round every time
-# Containers whose head tells how long the whole is; of others FFmpeg guesses from what is there.
+# Containers whose header has the length of the whole; for others FFmpeg guesses from the present
+# data.
 _TOLD_SECONDS, _TOLD_FRAMES = ("matroska", "flv"), "avi"
-_FROM_ZERO = ("mp4", "matroska")  # whose clock begins at 0, whatever is shown then
-_SQUARE = Fraction(1, 20)  # that a pixel's width may be off from its height unnoticed
-_MATRICES = (1, 4, 7, 9)  # of ITU-T H.273, all others are read as BT.601
+_FROM_ZERO = ("mp4", "matroska")  # their clock begins at 0, even if nothing is shown then
+_SQUARE = Fraction(1, 20)  # relative difference of a pixel's width and height that needs no note
+_MATRICES = (1, 4, 7, 9)  # of ITU-T H.273; all others are read as BT.601
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,12 @@ class FrameTable:
     """Frames in the order of presentation. Times are in units of `time_base`.
 
     Attributes:
-        end: when the last frame ends.
-        sound_end: when the file's sound ends, in seconds of the same clock; None without any.
-        keys: times of the key frames, ascending; None if the list was made by decoding everything,
-            so that positions count the decoder's frames, or the file cannot be jumped in.
-        notes: what users may want to know: other pictures, a picture that begins late.
+        times: the start of each frame.
+        end: the end of the last frame.
+        sound_end: the end of the file's sound, in seconds of the same clock; None without sound.
+        keys: times of the key frames, ascending; None if all frames were decoded for the list, so
+            that positions count the decoder's frames, or if the file allows no jumps.
+        notes: notes for users: other pictures, a picture that begins late.
     """
 
     times: tuple[int, ...]
@@ -71,20 +73,20 @@ class FrameTable:
 
     @property
     def origin(self) -> Fraction:
-        """When the first frame is shown, in seconds of the file's own clock."""
+        """The start of the first frame, in seconds of the file's own clock."""
         return self.times[0] * self.time_base
 
     @property
     def duration(self) -> float:
-        """Seconds from the first frame's start to the last one's end."""
+        """Seconds from the first frame's start to the last frame's end."""
         return float((self.end - self.times[0]) * self.time_base)
 
     def seconds(self, index: int) -> float:
-        """Start of a frame, in seconds after the first frame's start."""
+        """Return the start of a frame, in seconds after the first frame's start."""
         return float((self.times[index] - self.times[0]) * self.time_base)
 
 
-# --- when frames are shown ----------------------------------------------------------------------
+# --- frame times --------------------------------------------------------------------------------
 
 
 def frame_table(path: str) -> FrameTable:
@@ -96,11 +98,11 @@ def frame_table(path: str) -> FrameTable:
     shown, keys = [], []
     count = 0
     sound_end: Fraction | None = None
-    last = Fraction(0)  # when anything in it ends
+    last = Fraction(0)  # end of all streams so far
     with open_video(path) as (container, stream):
         sound = sound_of(container, stream)
         is_from_zero = any(form in container.format.name for form in _FROM_ZERO)
-        first = Fraction(0) if is_from_zero else None  # when the file begins
+        first = Fraction(0) if is_from_zero else None  # begin of the file
         for packet in container.demux():
             if not packet.size:
                 continue  # PyAV's flush packets at the end
@@ -130,7 +132,7 @@ def frame_table(path: str) -> FrameTable:
     if told - last > _ROUNDED:
         raise MediaError(f"is cut short: it ends at {float(last):.1f} s of {told:.1f} s")
     shown_until = max(((pts or 0) + own for pts, own in shown), default=0)
-    # What lies before an edit list's first key frame is not there either, but does not lack.
+    # Frames before an edit list's first key frame are not in the file, but are not missing.
     if count < promised and end - shown_until > 2 * length / promised:
         raise MediaError(f"is cut short: {count} of {promised} frames are there")
     if all(pts is not None for pts, _ in shown):
@@ -143,14 +145,14 @@ def _late(seconds: Fraction) -> list[str]:
     if seconds <= APART:
         return []
     begins = f"its picture begins {float(seconds):.3f} s after the file: times here are counted"
-    return [f"{begins} from the first picture, in many players from the file's begin"]
+    return [f"{begins} from the first picture, but in many players from the start of the file"]
 
 
 def _told_seconds(container: Container, stream: VideoStream) -> float:
-    """How long a file's own head says that it is; 0 where it says nothing."""
+    """Return the length in seconds in a file's header; 0 if it has none."""
     form = container.format.name
     if any(name in form for name in _TOLD_SECONDS):
-        return (container.duration or 0) / 1e6  # a recorder that wrote into a pipe told none
+        return (container.duration or 0) / 1e6  # a recorder that wrote into a pipe left none
     if form == _TOLD_FRAMES:
         return float(stream.frames * time_base(stream))
     return 0.0
@@ -161,7 +163,7 @@ def _other_pictures(container: Container, stream: VideoStream) -> list[str]:
     if not found:
         return []
     shown = f"{stream.width}x{stream.height}"
-    return [f"holds {1 + len(found)} pictures: players choose {shown}, not {', '.join(found)}"]
+    return [f"holds {1 + len(found)} pictures: players show {shown}, not {', '.join(found)}"]
 
 
 def _squeezed(stream: VideoStream) -> list[str]:
@@ -169,39 +171,47 @@ def _squeezed(stream: VideoStream) -> list[str]:
     if not ratio or abs(ratio - 1) <= _SQUARE:
         return []
     shape = f"{ratio.numerator}:{ratio.denominator}"
-    return [f"its pixels are not square ({shape}): models see them square, players stretch them"]
+    return [
+        f"its pixels are not square ({shape}): models see square pixels, players "
+        "stretch the picture"
+    ]
 
 
 def _table(
-    shown: Sequence[tuple[int | None, int]],
+    frame_times: Sequence[tuple[int | None, int]],
     base: Fraction,
     sound_end: Fraction | None,
     keys: tuple[int, ...] | None,
 ) -> FrameTable:
-    """From the frames' times and lengths, in the order shown.
+    """Return the table of frames, from their times and lengths in the order shown.
 
-    A time that is missing or repeated is a tick later than the last: so no frame is lost, and those
-    around it keep their times. A last frame of unknown length lasts as long as the one before it.
+    A missing or repeated time becomes the last one plus a tick: so no frame is lost, and its
+    neighbours keep their times. A last frame of unknown length lasts as long as the one before it.
+
+    Raises:
+        MediaError: there are no frames, most have no times, or times step back.
     """
-    if not shown:
+    if not frame_times:
         raise MediaError("has a video stream but no frame that can be decoded")
-    if 2 * len({time for time, _ in shown if time is not None}) < len(shown):
+    if 2 * len({time for time, _ in frame_times if time is not None}) < len(frame_times):
         raise MediaError(f"has frames without times; {CONVERT}")
     times: list[int] = []
-    for time, _ in shown:
+    for time, _ in frame_times:
         if times and time is not None:
             check_order(times[-1] * base, time * base)
         least = times[-1] + 1 if times else 0
         times.append(least if time is None or (times and time < least) else time)
     usual = times[-1] - times[-2] if len(times) > 1 else max(1, round(Fraction(1, 25) / base))
-    return FrameTable(tuple(times), times[-1] + (shown[-1][1] or usual), base, sound_end, keys)
+    return FrameTable(
+        tuple(times), times[-1] + (frame_times[-1][1] or usual), base, sound_end, keys
+    )
 
 
 def check_order(before: Fraction, after: Fraction) -> None:
-    """Containers with a coarse clock round times, and players pass over a repeated one.
+    """Check that times do not step back, with tolerance for containers that round times.
 
     Raises:
-        MediaError: a frame is shown before the one that it follows, as in AVI files with B-frames.
+        MediaError: a frame is shown before its predecessor, as in AVI files with B-frames.
     """
     if after < before - _STEP:
         raise MediaError(
@@ -210,24 +220,24 @@ def check_order(before: Fraction, after: Fraction) -> None:
         )
 
 
-# --- their pixels -------------------------------------------------------------------------------
+# --- pixels -------------------------------------------------------------------------------------
 
 
 def pick(
     path: str, choose: Callable[[int], Sequence[int]], take: Callable[[VideoFrame], T]
 ) -> tuple[FrameTable, list[T]]:
-    """What `take` makes of some frames, in one pass through the file, a frame at a time.
+    """Return the results of `take` for some frames, in one pass through the file.
 
     Args:
-        path: of the file.
-        choose: positions of the wanted frames, ascending, from how many there are.
-        take: is given each av.VideoFrame; all are of the first one's size and format.
+        path: the file.
+        choose: returns the positions of the wanted frames, ascending, for a number of frames.
+        take: gets each av.VideoFrame; all have the first one's size and format.
 
     Returns:
-        The list of frames that the decoder keeps to, and what was made.
+        The table of the frames that the decoder really shows, and the results.
 
     Raises:
-        MediaError: as `frame_table`, or one of the frames cannot be decoded.
+        MediaError: see `frame_table`; or one of the frames cannot be decoded.
     """
     table = frame_table(path)
     for _ in range(2):
@@ -235,7 +245,7 @@ def pick(
         made = [take(frame) for frame in _decode(path, table, indices)]
         if len(made) == len(indices):
             return table, made
-        # The decoder shows other frames than the packets promise (hidden or damaged ones).
+        # The decoder shows other frames than the packets announce (hidden or damaged ones).
         with open_video(path) as (container, stream):
             shown = [(time_stamp(frame), frame.duration or 0) for frame in container.decode(stream)]
             again = _table(shown, time_base(stream), table.sound_end, None)
@@ -244,8 +254,9 @@ def pick(
 
 
 def _decode(path: str, table: FrameTable, indices: Sequence[int]) -> Iterator[VideoFrame]:
-    """Frames at `indices`; fewer where the decoder shows other frames than the table lists."""
-    threads = 1 if list(indices) == [0] else MAX_THREADS  # the first frame waits for no other
+    """Yield the frames at `indices`; fewer if the decoder shows other frames than the table has."""
+    # The first frame needs no frames decoded ahead.
+    threads = 1 if list(indices) == [0] else MAX_THREADS
     form: tuple[int, int, str] | None = None
     with open_video(path, threads) as (container, stream):
         find = _by_position if table.keys is None else _by_time
@@ -274,14 +285,15 @@ def _by_time(
     position: int | None = None
     keys = table.keys or ()
     for target in (table.times[index] for index in indices):
-        # Jump only where a key frame lies between here and there; else decoding on is shorter.
+        # Jump only if a key frame lies between here and there; else it is shorter to decode on.
         key = bisect_right(keys, target)
         if position is None or (key and keys[key - 1] > position):
             container.seek(target, stream=stream, backward=True)
             frames = container.decode(stream)
         for frame in frames:
-            # A frame that leans on a damaged one is damaged: so each one on the way is looked at.
-            # After a jump this may only mean an open group of pictures: decoding everything tells.
+            # A frame that depends on a damaged frame is damaged, so each one on the way is checked.
+            # After a jump a mark of damage may only mean an open group of pictures; then all frames
+            # are decoded.
             begins = time_stamp(frame)
             if frame.is_corrupt or begins is None or begins > target:
                 return
@@ -294,18 +306,18 @@ def _by_time(
 
 
 class Rotation(NamedTuple):
-    """What makes a frame upright: rows and columns swapped; then upside down; then mirrored."""
+    """The steps to make a frame upright: swap rows and columns, flip vertically, mirror."""
 
     swapped: bool = False
     down: bool = False
     mirrored: bool = False
 
     def size(self, width: int, height: int) -> tuple[int, int]:
-        """Width and height of an upright frame."""
+        """Return width and height of the upright frame."""
         return (height, width) if self.swapped else (width, height)
 
     def __call__(self, plane: NDArray[Number]) -> NDArray[Number]:
-        """A plane or picture (height, width, ...) upright, as a contiguous array."""
+        """Return a plane or picture (height, width, ...) upright, as a contiguous array."""
         import numpy as np
 
         made = plane.swapaxes(0, 1) if self.swapped else plane
@@ -314,7 +326,7 @@ class Rotation(NamedTuple):
 
 
 def turn(frame: VideoFrame) -> Rotation:
-    """How players turn a frame, by the matrix of its file, to the nearest right angle."""
+    """Return how players turn a frame, by its file's matrix, to the nearest right angle."""
     import numpy as np
     from av.buffer import Buffer
 
@@ -329,12 +341,12 @@ def turn(frame: VideoFrame) -> Rotation:
 
 
 def is_full_range(frame: VideoFrame) -> bool:
-    """Whether the frame's luma covers 0 to 255, not 16 to 235."""
+    """Return True if the frame's luma covers 0 to 255, not 16 to 235."""
     return bool(frame.color_range == FULL_RANGE or frame.format.name.startswith("yuvj"))
 
 
 def rgb(frame: VideoFrame) -> NDArray[np.uint8]:
-    """A frame of any format as RGB (height, width, 3), by its matrix tag and range as decord."""
+    """Return a frame as RGB (height, width, 3), by its matrix tag and range, as decord does."""
     import numpy as np
 
     changes: dict[str, int] = {}
@@ -349,7 +361,7 @@ def rgb(frame: VideoFrame) -> NDArray[np.uint8]:
 
 
 def planes(frame: VideoFrame) -> list[NDArray[np.uint8]]:
-    """Y, U and V of a frame with 8 bits, as views of what the decoder wrote."""
+    """Return Y, U and V of a frame with 8 bits, as views of the decoder's memory."""
     import numpy as np
 
     return [

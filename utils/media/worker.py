@@ -1,12 +1,13 @@
-"""Work on video files in child processes: decoders may hang or crash on broken ones.
+"""Work on video files in child processes, since decoders may hang or crash on broken files.
 
     >>> call("lmms_eval_tasks.media.video_checks", "facts", "videos/5.mp4", 60, out="")
     {'n_frames': 750, ...}
 
-Both sides stand here: `call`, and, run as a module, the child. A job is a function of this package
-by name, with what JSON holds. A child does one job after another, as its start takes half a second;
-after a bad answer it is not used again. Children are started anew, never forked: the process may
-hold threads and a GPU. (multiprocessing's would import the host's main module, torch included.)
+The module has both sides: `call`, and, run as a script, the child. A job is the name of a function
+of this package with JSON arguments. A child does one job after another, as its start takes half a
+second; after a failed job it is not used again. Children are started anew, never forked: this
+process may have threads and a GPU. (multiprocessing would import lmms-eval's main module, with
+torch.)
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 WORKER = "lmms_eval_tasks.utils.media.worker"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
-_UNUSED = 20.0  # seconds without a job after which a child ends: it holds some 100 MB
+_UNUSED = 20.0  # seconds without a job after which a child ends, since it takes some 100 MB
 
 
 def source_file(source: str | Path) -> Path:
-    """The absolute path of a file that can be opened.
+    """Return the absolute path of a file that can be opened.
 
     Raises:
-        MediaError: there is none; names it.
+        MediaError: there is no such file; names it.
     """
     path = Path(source).expanduser().absolute()
-    if not path.is_file():  # reading a pipe would wait for ever
+    if not path.is_file():  # reading a pipe would wait forever
         why = "no such file" if not path.exists() else "is not a regular file"
         raise MediaError(f"{path}: {why}")
     return path
@@ -50,17 +51,17 @@ def source_file(source: str | Path) -> Path:
 def call(
     module: str, function: str, source: str | Path, time_limit: float, **arguments: Json
 ) -> JsonObject:
-    """What a function of ours returns for a file, from a child process.
+    """Return the result of a function of this package for a file, from a child process.
 
     Args:
-        module, function: by name; it is called as function(source, **arguments).
+        module, function: their names; the function is called as function(source, **arguments).
         source: the file.
         time_limit: seconds.
-        arguments: what JSON holds.
+        arguments: JSON types.
 
     Raises:
-        MediaError: what is wrong with the file, or the child crashed or was too slow; names it.
-        OSError: nothing can be written where the child writes.
+        MediaError: the file's fault, or the child crashed or was too slow; names the file.
+        OSError: the child has no disk space or permission to write.
     """
     job = json.dumps([module, function, str(source), arguments])
     while True:
@@ -76,16 +77,17 @@ def call(
         child.end()
         if number := answer.get("no_room"):
             raise OSError(number, os.strerror(number))
-        # A used one was about to end for want of jobs, or an earlier file is the reason.
+        # A used child may have ended for lack of jobs, or because of an earlier file: try a new
+        # one.
         if not (used and answer.get("died")):
             raise MediaError(f"{source}: {answer['error']}")
 
 
 class _Child:
-    """A process that takes a line with a job and answers with a line."""
+    """A process that reads a job per line and writes an answer per line."""
 
     def __init__(self) -> None:
-        # Not a pipe, which would fill up: decoders say much about damaged files.
+        # A file, not a pipe, which would fill up: decoders print much about damaged files.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-m", WORKER],
@@ -93,11 +95,11 @@ class _Child:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             encoding="utf-8",
-            cwd="/",  # so that no folder of the user's that is called `av` is imported
+            cwd="/",  # so that a folder `av` of the user's is not imported
         )
 
     def ask(self, job: str, time_limit: float) -> JsonObject:
-        """Its answer; if it gave none, why as `error`, and whether it `died` by itself."""
+        """Return the child's answer; else the reason as `error`, and `died` if it ended itself."""
         process, begin = self._process, time.monotonic()
         assert process.stdin
         assert process.stdout
@@ -127,10 +129,10 @@ class _Child:
         return {"error": f"reading it failed ({how})", "died": True}
 
     def end(self) -> None:
-        """End it at once, whatever it does."""
+        """Kill the process at once."""
         self._process.kill()
         with suppress(BrokenPipeError), self._process:
-            pass  # leaving it closes the pipes and waits for the process
+            pass  # leaving `with` closes the pipes and waits for the process
         self._errors.close()
 
 
@@ -139,7 +141,7 @@ _waiting: deque[_Child] = deque()  # children without a job
 
 @atexit.register
 def end_waiting() -> None:
-    """End the children that wait for jobs; further jobs get new ones."""
+    """End the children that wait for jobs; later jobs start new ones."""
     while _waiting:
         with suppress(IndexError):
             _waiting.pop().end()
@@ -159,7 +161,7 @@ def _answer(module: str, function: str, source: str, arguments: JsonObject) -> J
         return {"ok": work(source, **arguments)}
     except (MediaError, MemoryError, OSError) as error:
         told = {"error": str(error) or "its frames do not fit into memory"}
-        cause: BaseException | None = error  # a reader's words may stand before the writer's
+        cause: BaseException | None = error  # a reader's error may hide the writer's
         while cause is not None:
             if getattr(cause, "errno", None) in _NO_ROOM:
                 return {**told, "no_room": cause.errno}  # type: ignore[attr-defined]
@@ -170,13 +172,13 @@ def _answer(module: str, function: str, source: str, arguments: JsonObject) -> J
 def main() -> None:
     """Do jobs until there are no more."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output of libraries must not mix with answers
     while line := _next_job():
         print(json.dumps(_answer(*json.loads(line))), file=answers, flush=True)
 
 
 def _next_job() -> str:
-    """The next line of standard input; the process ends where none comes for too long.
+    """Return the next line of standard input; end the process if none comes for too long.
 
     Windows cannot wait for a pipe with a time limit, so a thread ends the process.
     """

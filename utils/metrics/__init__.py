@@ -1,1 +1,1 @@
-"""From items to numbers, and how sure they are."""
+"""The way from items to numbers, and the certainty of these numbers."""

@@ -1,13 +1,13 @@
-"""From items to numbers: accuracies in three forms, pools, means of categories.
+"""Numbers from items: accuracies in three forms, pools, means of categories.
 
-The types below say what a function reads of an item; every task's own type of an item has more
-(benchmark.py). All functions are pure, do not depend on the order of the items (sums use math.fsum
-over values, groups are keyed), and return None where a number does not exist.
+The types below declare the fields that a function reads of an item; a task's own type of item has
+more fields (benchmark.py). All functions are pure, do not depend on the order of the items (sums
+use math.fsum over values, groups are keyed), and return None if a number does not exist.
 
-The three forms (docs/metrics.md, "Every number in three"): the plain number counts every failed
-item as wrong; `_valid` leaves out items that could not be read or judged; `_failed` counts those.
-What the candidate did itself (answered or claimed nothing, refused, was cut off) is 0 in both
-forms: abstaining must not pay.
+Each number has three forms (docs/metrics.md, "Every number in three"). The plain number counts
+every failed item as wrong. `_valid` leaves out items that could not be read or judged. `_failed` is
+the number of those. A failure of the candidate (no answer, no claim, a refusal, a truncated answer)
+is 0 in both forms, because abstaining must not pay.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any, TypeVar, cast
 
 from typing_extensions import ReadOnly, TypedDict
 
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 
-Item = Mapping[str, Any]  # of any task, for code that knows no benchmark
+Item = Mapping[str, Any]  # an item of any task, for code that knows no benchmark
 T = TypeVar("T")
 I = TypeVar("I", bound=Mapping[str, object])  # noqa: E741 - an item of one task
 
@@ -31,61 +31,62 @@ I = TypeVar("I", bound=Mapping[str, object])  # noqa: E741 - an item of one task
 class Outcome(TypedDict):
     """The status of a reply, or of one rating of it."""
 
-    status: ReadOnly[str]  # ok, or why there is no number
+    status: ReadOnly[str]  # ok, or the reason why there is no number
 
 
 class Graded(Outcome):
-    """A reply that is right or wrong."""
+    """A reply with its verdict: right, wrong, or between for a panel."""
 
-    # 1 or 0, between them for the mean of a panel; None without a verdict.
+    # 1 or 0, for a panel's mean 0..1; None without a verdict.
     right: ReadOnly[float | None]
 
 
 class GradedItem(Graded):
-    """A reply that is right or wrong, with its id and video, for intervals and pools."""
+    """A reply with its verdict, and its id and video for intervals and pools."""
 
     id: ReadOnly[str]
     video: ReadOnly[str]
 
 
-NO_CLAIMS = "no_claims"  # status: an answer in which the judge finds nothing claimed
+NO_CLAIMS = "no_claims"  # status of an answer in which the judge finds no claim
 CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated", NO_CLAIMS})
-NOT_JUDGED = "unjudged"  # nobody was meant to judge now: judge `none`
+NOT_JUDGED = "unjudged"  # status of an item that was not to be judged: judge `none`
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Arithmetic mean of the values that there are; None if there are none."""
+    """Return the arithmetic mean of the values that are not None; None without any."""
     collected = [value for value in values if value is not None]
     return math.fsum(collected) / len(collected) if collected else None
 
 
 def is_valid(item: Outcome) -> bool:
-    """Return whether an item stays in the denominator of `_valid`."""
+    """Return True if an item counts in `_valid`."""
     return item["status"] == "ok" or item["status"] in CANDIDATE_FAILURES
 
 
 def is_unjudged(items: Sequence[Outcome]) -> bool:
-    """Return whether a judge is still to come (judge `none`): nobody was asked about any answer.
+    """Return True if a run waits for its judge (judge `none`): no answer was judged.
 
-    Answers that were never put to a judge, such as empty ones, do not make it a judged run.
+    Answers that never go to a judge, such as empty ones, do not make a run judged.
     """
     asked = [item for item in items if item["status"] not in CANDIDATE_FAILURES]
     return bool(asked) and all(item["status"] == NOT_JUDGED for item in asked)
 
 
 def is_claimless(items: Sequence[Item]) -> bool:
-    """Return whether a judge found no claim in any answer: it failed then, not the candidate.
+    """Return True if the judge found no claim in any answer, which is the judge's failure.
 
-    Answers that look like refusals may all claim nothing.
+    False if all answers without claims look like refusals, which may claim nothing.
     """
-    told = [item for item in items if item.get("status") == NO_CLAIMS]  # a metric's own: without
+    # Items of a metric may lack a status.
+    told = [item for item in items if item.get("status") == NO_CLAIMS]
     rated = (one for item in items for one in (item.get("dimensions") or {}).values())
     empty_handed = not all(item.get("refused") for item in told)
     return empty_handed and not any(one["status"] == "ok" for one in rated)
 
 
 def as_counted(items: Sequence[I]) -> Sequence[I]:
-    """All items of a task as its numbers count them: `is_claimless` is the judge's failure."""
+    """Return a task's items as its numbers count them: `is_claimless` is a failure of the judge."""
     if not is_claimless(items):
         return items
     failed = {"status": f"judge_{NO_CLAIMS}", "dimensions": {}}
@@ -93,7 +94,7 @@ def as_counted(items: Sequence[I]) -> Sequence[I]:
 
 
 def accuracy(items: Sequence[Graded]) -> float | None:
-    """Share of right items in 0..1, failed ones counted as wrong.
+    """Return the share of right items in 0..1, in which failed items count as wrong.
 
     None if there is no number yet: no items, or a run that waits for its judge.
     """
@@ -101,29 +102,32 @@ def accuracy(items: Sequence[Graded]) -> float | None:
 
 
 def accuracy_valid(items: Sequence[Graded]) -> float | None:
-    """Share of right items in 0..1 among those that could be read and judged; None as above."""
+    """Return the share of right items in 0..1 among readable and judged items.
+
+    None if there is no such item, or if the run waits for its judge.
+    """
     return None if is_unjudged(items) else accuracy([item for item in items if is_valid(item)])
 
 
 def rights(items: Sequence[GradedItem]) -> dict[str, tuple[str, float]]:
-    """The values that `accuracy` is the mean of, by id, with the video; {} before a judge came."""
+    """Return the values that `accuracy` averages, by id, with the video; {} if not judged yet."""
     if is_unjudged(items):
         return {}
     return {item["id"]: (item["video"], float(item["right"] or 0)) for item in items}
 
 
 def count_refusals(items: Sequence[Item]) -> int:
-    """Number of judged answers that look like refusals."""
+    """Return the number of judged answers that look like refusals."""
     return sum(bool(item.get("refused")) for item in items)
 
 
 def if_refusals_wrong(
     statistic: Callable[[Sequence[I]], float | None],
 ) -> Callable[[Sequence[I]], float | None]:
-    """A number as it would be if every answer that looks like a refusal were wrong.
+    """Return the statistic with every answer that looks like a refusal counted as wrong.
 
     Args:
-        statistic: of items; of theirs it reads right, points, geval or dimensions.
+        statistic: a function of items that reads only their right, points, geval or dimensions.
     """
     nothing = {"score": 0.0, "status": "refused"}
 
@@ -140,25 +144,25 @@ def if_refusals_wrong(
 
 
 def count_failed(items: Sequence[Outcome]) -> int:
-    """Number of items that leave `_valid`: those that could not be read, judged or asked."""
+    """Return the number of items that `_valid` leaves out: not read, not judged or not answered."""
     return sum(not is_valid(item) for item in items)
 
 
 def by_status(items: Iterable[Item]) -> dict[str, int]:
-    """Number of items by status, sorted by name."""
+    """Return the number of items by status, sorted by name."""
     return dict(sorted(Counter(item["status"] for item in items).items()))
 
 
-def unlike(asked: Mapping[str, Iterable[Item]]) -> str:
-    """The number of items of each, if they do not all have the same ones; else ""."""
-    ids = {name: frozenset(item["id"] for item in items) for name, items in asked.items()}
+def unlike(items_by_task: Mapping[str, Iterable[Item]]) -> str:
+    """Return the number of items by name, as text, if the ids of their items differ; else ""."""
+    ids = {name: frozenset(item["id"] for item in items) for name, items in items_by_task.items()}
     if len(set(ids.values())) < 2:
         return ""
     return ", ".join(f"{name} {len(own)}" for name, own in ids.items())
 
 
 def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
-    """Items by their key, such as a category."""
+    """Return items by their key, such as a category."""
     groups: dict[str, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -168,7 +172,7 @@ def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
 def mean_of_groups(
     statistic: Callable[[Sequence[T]], float | None], key: Callable[[T], str], items: Sequence[T]
 ) -> float | None:
-    """The papers' average: mean over the groups that have a value, each weighing the same."""
+    """Return the papers' average: the mean over groups with a value, each with the same weight."""
     return mean(map(statistic, grouped(items, key).values()))
 
 
@@ -176,21 +180,21 @@ def mean_of_groups(
 
 
 class InPool(TypedDict):
-    """An item of a pool."""
+    """An item that belongs to a pool of items on one question."""
 
-    id: ReadOnly[str]  # that of its question, a slash, its number
+    id: ReadOnly[str]  # id of its question, a slash, its number
 
 
 def pool_of(item: InPool) -> str:
-    """The id of the question whose pool an item is in."""
+    """Return the id of the question whose pool an item is in."""
     return item["id"].rpartition("/")[0]
 
 
 def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
-    """Pools as items: right if complete and right in all, `incomplete` or `unread` if one is lost.
+    """Return pools as items: right if complete and all right, else `incomplete` or `unread`.
 
     Args:
-        items: pairs.
+        items: the pairs.
         size: number of pairs of a complete pool.
     """
     made: list[GradedItem] = []
@@ -202,7 +206,7 @@ def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
         made.append(
             {
                 "id": question,
-                "video": several[0].get("video", ""),  # the host's table has pairs without it
+                "video": several[0].get("video", ""),  # items of lmms-eval's table lack it
                 "right": int(is_right),
                 "status": status if is_whole else "incomplete",
             }
@@ -210,20 +214,21 @@ def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
     return made
 
 
-# --- the host's rule --------------------------------------------------------------------------
+# --- errors in aggregations -------------------------------------------------------------------
 
 
 @contextmanager
 def never_raises(name: str) -> Iterator[None]:
-    """Within it, or in the function it decorates, an exception is printed and passed over.
+    """Print an exception inside the context, or inside the decorated function, and go on.
 
-    It would lose every result of the run. The function returns None then, and tables show N/A.
+    An exception would lose every result of the run. The decorated function returns None instead,
+    and tables show N/A.
 
     Args:
-        name: the metric that the line names.
+        name: name of the metric for the message.
     """
     try:
         yield
     except Exception:
-        say(f"{name} failed and is reported as N/A")
+        notify(f"{name} cannot be computed and is reported as N/A")
         traceback.print_exc()

@@ -1,13 +1,14 @@
-"""Agreement of raters: kappa, alpha, rank correlation; ours and published scores. Pure.
+"""Agreement of raters: kappa, alpha, rank correlation; and of our scores with published ones.
 
-A rating is a number of the scale or None (missing). The scale is always given whole: with the
-labels left to the data, an unused one in the middle moves its neighbours together and kappa changes
-(docs/metrics.md, "Agreement (judges)"). Ratings that are not on the scale are left out and counted.
+A rating is a number of the scale or None (missing). The scale is always given completely: if it
+came from the data, an unused label in the middle would move its neighbours together and change
+kappa (docs/metrics.md, "Agreement (judges)"). Ratings that are not on the scale are left out and
+counted.
 
-Kappa and alpha are ours because scikit-learn costs 1.5 s to import and 1 ms a call (intervals need
-one for each video), and krippendorff is under the GPL; tests compare with scikit-learn and NLTK.
-Sums are of integers and fractions: nothing depends on the order of items or raters, and a constant
-rater gives exactly 0.
+Kappa and alpha are computed here because scikit-learn takes 1.5 s to import and 1 ms for a call
+(intervals need a call for each video), and because krippendorff is under the GPL. Tests compare
+with scikit-learn and NLTK. Sums are of integers and fractions. So nothing depends on the order of
+items or raters, and a constant rater gives exactly 0. All functions are pure.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from lmms_eval_tasks.utils.metrics.rating_means import variance
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 OneRating = float | None
-Both = Sequence[tuple[float, float]]  # two raters' scores of the same things
+Both = Sequence[tuple[float, float]]  # the scores of two raters, in pairs
 
 
 @dataclass(frozen=True)
 class Coefficient:
     """A coefficient of agreement; every item is in exactly one of `n`, `missing`, `off_scale`."""
 
-    value: float | None  # at most 1; 0 is chance; None: undefined, see `reason`
-    reason: str  # why there is no value; else empty
+    value: float | None  # at most 1, 0 for chance; None if undefined (see `reason`)
+    reason: str  # reason why there is no value; else ""
     n: int  # items that count
     missing: int = 0  # items left out because ratings are missing
     off_scale: int = 0  # items left out because a rating is no label of the scale
 
     @property
     def coverage(self) -> float:
-        """Share of all items that count, 0 to 1; 0 without items."""
+        """The share of all items that count, 0 to 1; 0 without items."""
         return self.n / max(1, self.n + self.missing + self.off_scale)
 
 
@@ -50,16 +51,18 @@ def kappa(
     labels: Sequence[float],
     weights: Literal["quadratic"] | None = None,
 ) -> Coefficient:
-    """Cohen's kappa of two raters: 1 - sum(d O) / sum(d E), O observed and E expected counts.
+    """Return Cohen's kappa of two raters: 1 - sum(d O) / sum(d E), O observed, E expected.
 
     d is the disagreement of two labels by their places i, j on the scale: 0 or 1 without weights,
-    (i-j)^2 quadratic; the paper of CVRR's judges uses the last (3.2, with the weights corrected:
-    docs/metrics.md, "Agreement (judges)"). None if both gave one and the same label only, or no
-    item was rated by both.
+    (i-j)^2 with quadratic ones. The paper of CVRR's judges uses quadratic weights (3.2, with the
+    weights corrected: docs/metrics.md, "Agreement (judges)"). The value is None if both raters gave
+    only one and the same label, or if no item was rated by both.
 
     Args:
-        a, b: one rating or None per item, in the same order.
-        labels: the whole scale, also what nobody used.
+        a: one rating or None for each item.
+        b: the other rater's, in the same order.
+        labels: the whole scale, including unused labels.
+        weights: "quadratic", or None.
 
     Raises:
         ValueError: different lengths, repeated labels.
@@ -71,7 +74,7 @@ def kappa(
     left_out = len(a) - len(rated), len(rated) - n
     if not pairs:
         return Coefficient(None, "no item was rated on the scale by both", 0, *left_out)
-    if weights:  # sums over all n^2 pairs of a rating of a and one of b
+    if weights:  # sums over all n^2 pairs of a rating in a and a rating in b
         observed = sum((x - y) ** 2 for x, y in pairs)
         sums = [sum(x for x, _ in pairs), sum(y for _, y in pairs)]
         expected = n * sum(x * x + y * y for x, y in pairs) - 2 * sums[0] * sums[1]
@@ -89,12 +92,12 @@ def kappa(
 def krippendorff_alpha(
     items: Sequence[Sequence[OneRating]], labels: Sequence[float]
 ) -> Coefficient:
-    """Krippendorff's alpha (2011, "Computing Krippendorff's alpha-reliability") of interval data.
+    """Return Krippendorff's alpha (2011, "Computing ... alpha-reliability") of interval data.
 
     Args:
-        items: a row per item, one place per rater, None where a rating is missing. An item with
-            fewer than two ratings on the scale cannot be compared with anything and is left out:
-            as `off_scale` if it has a rating off the scale, else as `missing`.
+        items: a row for each item, with a place for each rater, None for a missing rating. An item
+            with fewer than two ratings on the scale has nothing to compare and is left out: as
+            `off_scale` if it has a rating off the scale, else as `missing`.
         labels: the whole scale, as numbers.
 
     Raises:
@@ -117,7 +120,7 @@ def krippendorff_alpha(
 
 
 def _places(labels: Sequence[float]) -> dict[float, int]:
-    """Each label's place on the ascending scale, from 0."""
+    """Return each label's place on the ascending scale, from 0."""
     places = {label: place for place, label in enumerate(sorted(labels))}
     if len(places) < len(labels) or not labels:
         raise ValueError(f"a scale is a list of different labels, not {list(labels)}")
@@ -125,20 +128,20 @@ def _places(labels: Sequence[float]) -> dict[float, int]:
 
 
 def _spread(ratings: Sequence[Fraction]) -> Fraction:
-    """Sum of the squared differences over all ordered pairs."""
+    """Return the sum of the squared differences over all ordered pairs."""
     squares = sum((one * one for one in ratings), Fraction(0))
     return 2 * (len(ratings) * squares - sum(ratings) ** 2)
 
 
 def spearman(both: Both) -> float | None:
-    """Spearman's rho with the mean rank for ties; None where one side is constant.
+    """Return Spearman's rho with the mean rank for ties; None if one side is constant.
 
-    Twice the ranks are whole numbers, so that rho is exact but for its root: scipy's differs in the
-    last digit, and takes longer.
+    Twice the ranks are whole numbers, so that rho is exact except for its root. scipy's result
+    differs in the last digit and takes longer.
     """
 
     def centred(values: Sequence[float]) -> list[int]:
-        """Twice the ranks less their mean."""
+        """Return twice the ranks, minus their mean."""
         ranks, below = {}, 0
         for value, count in sorted(Counter(values).items()):
             ranks[value] = 2 * below + count - len(values)
@@ -154,44 +157,44 @@ def spearman(both: Both) -> float | None:
 # --- our scores of the same answers and published ones --------------------------------------------
 
 
-# Ours and the published score of an answer, None where there is none; and its video.
+# Our score and the published score of an answer, None for a missing one; and the answer's video.
 ScorePair = tuple[float | None, float | None, str]
 
 
 @dataclass(frozen=True)
 class AgreementRow:
-    """Agreement over the answers that have both scores.
+    """The agreement over the answers that have both scores.
 
-    A coefficient is None where it is undefined. `intervals` are by the names of the coefficients.
+    A coefficient is None if it is undefined. `intervals` have the names of the coefficients.
     """
 
     n: int  # answers with both scores
     missing: int  # answers with a published score and none of ours
     kappa: float | None  # quadratic weights, over the whole scale; None if a score is off it
-    rho: float | None  # Spearman's
+    rho: float | None  # Spearman's rho
     absolute: float | None  # mean |ours - published|
-    ours: float | None  # means
+    ours: float | None  # mean of our scores
     published: float | None
-    ours_var: float | None  # the population's variances
+    ours_var: float | None  # population variance of our scores
     published_var: float | None
     intervals: Mapping[str, Interval]
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the row in the form for JSON."""
         found = {name: interval.as_dict() for name, interval in self.intervals.items()}
         return {**vars(self), "intervals": found}
 
 
 def row(pairs: Sequence[ScorePair], scale: Sequence[int]) -> AgreementRow:
-    """Agreement over some answers, with intervals clustered by video.
+    """Return the agreement over some answers, with intervals clustered by video.
 
     Args:
-        pairs: of one model, or of all; pairs without a published score do not matter.
-        scale: all scores that there are; of scores that are not on it there is no kappa.
+        pairs: pairs of one model, or of all models; pairs without a published score are ignored.
+        scale: all possible scores. If a score is not on the scale, there is no kappa.
     """
 
-    def weighted(drawn: Both) -> float | None:
-        found = kappa([one for one, _ in drawn], [other for _, other in drawn], scale, "quadratic")
+    def weighted(pairs: Both) -> float | None:
+        found = kappa([one for one, _ in pairs], [other for _, other in pairs], scale, "quadratic")
         return None if found.off_scale else found.value
 
     computed: dict[str, Callable[[Both], float | None]] = {

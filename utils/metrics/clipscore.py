@@ -1,10 +1,11 @@
 """CLIPScore of sentences and pictures with a CLIP model on this machine (docs/metrics.md, "Text").
 
-Hessel et al., 2021: 2.5 * max(0, cosine) of the embeddings of a text and a picture. Here a text is
-one sentence, since CLIP cuts texts at 77 tokens. The score is that of the mean of the sentences'
-directions and the mean of the pictures', as the code of HAVEN's authors says of theirs; that of
-all pairs of a sentence and a picture would be lower. Their model, and whether they take vectors to
-length 1 before the mean, as here, is not published (HAVEN's Table 4: 0.741 to 0.899).
+Hessel et al., 2021: 2.5 * max(0, cosine) of the embeddings of a text and a picture. Here, a text is
+one sentence, since CLIP cuts texts at 77 tokens. The score is that of the mean direction of the
+sentences and the mean direction of the pictures, like the score of HAVEN's authors by their code.
+The mean over all pairs of a sentence and a picture would be lower. The authors' model is not
+published, nor whether they normalise vectors before the mean, as is done here (HAVEN's Table 4:
+0.741 to 0.899).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 KIND = "CLIP model"
 WEIGHT = 2.5  # Hessel et al., equation 1: stretches the usual cosines, about 0 to 0.4, to 0..1
-# Hessel et al. put "A photo depicts" before every caption; a sentence of a summary is none.
+# Hessel et al. put "A photo depicts" before every caption; a summary's sentence is no caption.
 RULE = (
     f"{WEIGHT} * max(0, cosine) of the mean direction of the sentences and that of the frames; "
     "sentences as they are, without a prompt"
@@ -38,7 +39,7 @@ RULE = (
 class Picture(NamedTuple):
     """A picture that is opened only if its embedding is not known yet.
 
-    key: tells it from every other picture of the run: another video, frame or size, another key.
+    key: different for every picture of the run: another video, frame or size has another key.
     """
 
     key: str
@@ -48,22 +49,23 @@ class Picture(NamedTuple):
 def clip_score(
     sentences: Sequence[str], images: Sequence[Picture], model: str
 ) -> tuple[float | None, str]:
-    """CLIPScore, 0..2.5, of the sentences of a summary and the frames selected with it.
+    """Return the CLIPScore, 0..2.5, of a summary's sentences and the frames selected with it.
 
-    The model is loaded once for a process, and what it has embedded is kept: another call about the
-    same texts or pictures opens and embeds nothing.
+    The model is loaded once for a process, and embeddings are cached: another call about the same
+    texts or pictures opens and embeds nothing.
 
     Args:
-        sentences: of one summary; those without a word are left out, a repeated one counts twice.
-        images: a repeated one counts twice.
+        sentences: sentences of one summary. Those without a word are left out; a repeated one
+            counts twice.
+        images: pictures; a repeated one counts twice.
         model: folder of a CLIP model, or a name in the local Hugging Face cache.
 
     Returns:
-        The score, None if there is no sentence with a word, or no picture; or None and why: the
-        model cannot be used.
+        The score, which is None if there is no sentence with a word or no picture, and "". If the
+        model cannot be used, None and the reason.
 
     Raises:
-        TasksError: a picture raised it when it was opened.
+        TasksError: opening a picture raised it.
     """
     said = [sentence for sentence in sentences if tokenize(sentence)]
 
@@ -76,13 +78,13 @@ def clip_score(
 def of_vectors(
     text_embeddings: Sequence[ArrayLike], image_embeddings: Sequence[ArrayLike]
 ) -> float | None:
-    """CLIPScore of n and m embeddings of any length; None if n or m is 0.
+    """Return the CLIPScore of n and m embeddings of any length; None if n or m is 0.
 
-    It is 0 of means at more than a right angle, or one of which is no vector. The order of texts or
-    images changes no bit.
+    The score is 0 if the means are at more than a right angle, or if a mean is zero. The order of
+    texts or images changes no bit.
 
     Raises:
-        ValueError: a number that is not finite, or a vector of zeros, which has no direction.
+        ValueError: a number is not finite, or a vector of zeros has no direction.
     """
     if not len(text_embeddings) or not len(image_embeddings):
         return None
@@ -91,18 +93,18 @@ def of_vectors(
     if not all(map(any, sums)):
         return 0.0
     text, image = _directions(sums)
-    # Of equal directions the cosine can exceed 1 by a rounding error.
+    # For equal directions, the cosine can exceed 1 by a rounding error.
     return WEIGHT * min(max(0.0, math.fsum(text * image)), 1.0)
 
 
 def _directions(vectors: Sequence[ArrayLike]) -> NDArray[np.float64]:
-    """Rows of length 1; raises as `of_vectors`."""
+    """Return the vectors as rows of length 1; raises the errors of `of_vectors`."""
     import numpy as np
 
     table = np.asarray(vectors, dtype=np.float64)
     if not np.isfinite(table).all():
         raise ValueError("a number of an embedding is not finite")
-    # By the largest number first, so that no square overflows or vanishes.
+    # Divide by the largest number first, so that no square overflows or vanishes.
     largest = np.abs(table).max(axis=1, keepdims=True)
     if not largest.all():
         raise ValueError("an embedding of zeros has no direction")
@@ -110,47 +112,48 @@ def _directions(vectors: Sequence[ArrayLike]) -> NDArray[np.float64]:
     return np.asarray(scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True)))
 
 
-def describe(model: str) -> str:
-    """One line for the results: rule, model, revision, precision, and what was cut so far.
+def describe_encoder(model: str) -> str:
+    """Return one line for the results: rule, model, revision, precision, and texts cut so far.
 
-    The sentences are those of all scores of this process by this model, each counted once.
+    The sentences are those of all scores in this process by this model, each counted once.
     """
 
-    def told(encoder: _ClipEncoder) -> str:
+    def line_of(encoder: _ClipEncoder) -> str:
         cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
         return (
             f"CLIPScore: {RULE}; {local_models.made_by(model, encoder.folder)}; {cut} to "
             f"{encoder.max_tokens} tokens"
         )
 
-    made, why = local_models.scored(KIND, model, _load, told)
+    made, why = local_models.scored(KIND, model, _load, line_of)
     return made or f"CLIPScore not computed: {why}"
 
 
 @dataclass(frozen=True)
 class _ClipEncoder:
-    """A loaded model and what it has embedded so far, each text and each picture once.
+    """A loaded model with its embeddings so far, each text and each picture once.
 
-    On the CPU, as the model under test may still fill the GPU, and one at a time, so that no
-    neighbour changes an embedding's last digits (a pass of 16 pictures took as long as 16 passes of
-    one; ViT-B/32 with 2 threads).
+    It runs on the CPU, as the tested model may still fill the GPU. It embeds one text or picture at
+    a time, so that no neighbour changes an embedding's last digits (a pass of 16 pictures took as
+    long as 16 passes of one; ViT-B/32 with 2 threads).
     """
 
     folder: Path
     model: CLIPModel
     tokenizer: PreTrainedTokenizerBase
     processor: CLIPImageProcessor
-    max_tokens: int  # of a text that are read at most, special tokens included (CLIP: 77)
+    max_tokens: int  # most tokens of a text, special tokens included (CLIP: 77)
     texts: dict[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
-    cut: list[str] = field(default_factory=list, repr=False)  # those that were longer
+    cut: list[str] = field(default_factory=list, repr=False)  # texts that were longer
     pictures: dict[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
 
     def text(self, text: str) -> NDArray[np.float32]:
-        """A text's embedding (in NFC, without blanks around)."""
+        """Return a text's embedding (in NFC, without blanks around it)."""
         text = unicodedata.normalize("NFC", text).strip()
         if text not in self.texts:
             length = len(self.tokenizer(text, verbose=False)["input_ids"])
-            # Cut by the tokenizer, which keeps the end token: the text is read off its place.
+            # The tokenizer cuts and keeps the end token, at whose place the model reads the text's
+            # vector.
             tokens = self.tokenizer(
                 [text], truncation=True, max_length=self.max_tokens, return_tensors="pt"
             )
@@ -160,30 +163,30 @@ class _ClipEncoder:
         return self.texts[text]
 
     def picture(self, picture: Picture) -> NDArray[np.float32]:
-        """A picture's embedding; of those with the same key one is opened."""
+        """Return a picture's embedding; of pictures with the same key, only one is opened."""
         if picture.key not in self.pictures:
             image = picture.open().convert("RGB")
             pixels = self.processor(images=[image], return_tensors="pt")["pixel_values"]
             self.pictures[picture.key] = self._vector("image", {"pixel_values": pixels})
         return self.pictures[picture.key]
 
-    def _vector(self, kind: str, given: Mapping[str, Tensor]) -> NDArray[np.float32]:
+    def _vector(self, kind: str, inputs: Mapping[str, Tensor]) -> NDArray[np.float32]:
         import torch
 
         with torch.inference_mode():
-            found = getattr(self.model, f"get_{kind}_features")(**given)
-        # transformers 4 returns the vector alone, 5 with much else.
+            found = getattr(self.model, f"get_{kind}_features")(**inputs)
+        # transformers 4 returns the vector alone, transformers 5 an object with it.
         vector: NDArray[np.float32] = getattr(found, "pooler_output", found)[0].float().numpy()
         return vector
 
 
 def _load(_: str, folder: Path) -> _ClipEncoder:
-    """The model with its tokenizer and the preparation of pictures that comes with it."""
+    """Load the model with its tokenizer and its preparation of pictures."""
     from transformers import CLIPImageProcessor, CLIPModel
 
     tokenizer = local_models.tokenizer_of(folder)
     processor = CLIPImageProcessor.from_pretrained(folder, local_files_only=True)
-    model = local_models.load(CLIPModel, folder)
+    model = local_models.load_local_model(CLIPModel, folder)
     positions = model.config.text_config.max_position_embeddings
     most = local_models.least(positions, tokenizer.model_max_length)
     return _ClipEncoder(folder, model, tokenizer, processor, most)

@@ -1,7 +1,7 @@
-"""Models that metrics need, from this machine only: found, loaded whole, and their limits.
+"""Models that metrics need: found on this machine only, loaded completely, with their limits.
 
-Nothing here asks the network. No model means no number: a metric's value is None with the reason in
-one line, never 0.
+Nothing here uses the network. Without a model there is no number: the metric is None with the
+reason in one line, never 0.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 M = TypeVar("M")
 
-# The hub later gave owners to models whose names had none; bert-score's table has the old names.
+# The hub later added owners to models' names that had none; bert-score's table has the old names.
 _OWNERS = ("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community")
-_FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
+_FALLBACK_MAX_TOKENS = 512  # used if neither a model nor its tokenizer has a limit
 
 
 class ModelScores(NamedTuple):
-    """A metric of many items by a model.
+    """A metric of many items that a model computes.
 
     Attributes:
-        values: per item, in the order given; None for an item that has none.
-        note: one line for the results: what it was computed with, or why nothing was.
-        computed: whether anything was.
+        values: one value for each item, in their order; None for an item without a value.
+        note: one line for the results: how the values were computed, or the reason why not.
+        computed: True if any value was computed.
     """
 
     values: tuple[float | None, ...]
@@ -40,12 +40,15 @@ class ModelScores(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """Mean over the items that have a value; None if none has."""
+        """The mean over the items that have a value; None without any."""
         return aggregate.mean(self.values)
 
 
-def find(name: str) -> Path | None:
-    """Folder of a model on this machine: `name` itself, or in the Hugging Face cache; or None."""
+def find_model(name: str) -> Path | None:
+    """Return a model's folder on this machine: `name` itself, or one in the Hugging Face cache.
+
+    None if there is neither.
+    """
     from huggingface_hub import try_to_load_from_cache
 
     path = Path(name).expanduser()
@@ -62,45 +65,48 @@ def find(name: str) -> Path | None:
 
 
 def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, str]:
-    """Return what `use` makes of a model's folder, or None and why not, in one line.
+    """Return the result of `use` for a model's folder, or None and the reason in one line.
 
     Args:
-        kind: what the model is to a reader.
-        name: of the model, or its folder.
-        use: may raise what it likes, as loaders and models do: an exception in an aggregation would
-            cost the host's whole run (docs/design.md).
+        kind: the kind of model, for the message.
+        name: the model's name, or its folder.
+        use: function that may raise any error, as loaders and models do. An exception in an
+            aggregation would lose lmms-eval's whole run (docs/design.md).
+
+    Raises:
+        TasksError: `use` raised it.
     """
-    folder = find(name)
+    folder = find_model(name)
     if folder is None:
-        return None, f"{kind} {name!r} is not in the local Hugging Face cache and is no folder"
+        return None, f"{kind} {name!r} is neither a folder nor in the local Hugging Face cache"
     try:
         return use(folder), ""
     except TasksError:
-        raise  # a picture that cannot be opened: the caller knows what it is of
+        raise  # a picture cannot be opened; the caller knows which one
     except Exception as error:
         return None, f"{folder}: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
-# Loaded once, and so is the reason why it cannot be: every metric and every item asks.
+# The model, or the reason for its failure, is cached, since every metric and every item needs it.
 @lru_cache(maxsize=4)
 def loaded(kind: str, name: str, load: Callable[[str, Path], object]) -> tuple[object, str]:
-    """Return what `load` makes of a name and folder, kept for the process; as `attempt`."""
+    """Return the result of `load` for a name and folder, cached for the process (see `attempt`)."""
     return attempt(kind, name, lambda folder: load(name, folder))
 
 
 def scored(
     kind: str, name: str, load: Callable[[str, Path], M], use: Callable[[M], T]
 ) -> tuple[T | None, str]:
-    """Return what `use` makes of a loaded model, or None and why not, in one line."""
+    """Return the result of `use` for a loaded model, or None and the reason in one line."""
     made, why = loaded(kind, name, load)
     return (None, why) if made is None else attempt(kind, name, lambda _: use(cast(M, made)))
 
 
 def problem(kind: str, name: str) -> str | None:
-    """The reason why a model cannot be used, in one line, or None; for checks before a run.
+    """Return the reason why a model cannot be used, in one line, or None; for checks before a run.
 
-    Its config is read and its weights are not: its metric finds out whether those are whole, and of
-    that kind of model.
+    This reads the model's config and not its weights. Missing weights, or weights of another kind
+    of model, show when the metric is computed.
     """
     from transformers import AutoConfig
 
@@ -109,30 +115,38 @@ def problem(kind: str, name: str) -> str | None:
     return None if found else why
 
 
-def check(setting: str, model: str | None, kind: str, like: str) -> None:
-    """Stop before a run whose `model`, if the user's `setting` names one, cannot be used.
+def check_model(setting: str, model: str | None, kind: str, like: str) -> None:
+    """Stop before a run if the user's `setting` names a model that cannot be used.
+
+    Args:
+        setting: the setting's variable.
+        model: the setting's value; None if it is not set.
+        kind: the kind of model, for the message.
+        like: an example of such a model.
 
     Raises:
-        TasksError: what is wrong with it; `like` is an example of the kind.
+        TasksError: the model cannot be used; the message has the reason.
     """
     if model and (why := problem(kind, model)):
         raise TasksError(
-            f"{setting}={model}: {why}; nothing is downloaded: name the folder of "
-            f"a model such as {like}, or leave the option out"
+            f"{setting}={model}: {why}; models are not downloaded: name the "
+            f"folder of a model such as {like}, or leave the option out"
         )
 
 
-def load(auto: type[AutoModel], folder: Path, *, optional: str | None = None) -> PreTrainedModel:
-    """A model in single precision, ready to be evaluated.
+def load_local_model(
+    auto: type[AutoModel], folder: Path, *, optional: str | None = None
+) -> PreTrainedModel:
+    """Load a model in single precision, ready for evaluation.
 
     Args:
         auto: the transformers class that loads it, such as AutoModel.
-        folder: what `find` returned. Code that comes with it is not run.
-        optional: part of the names of weights that may be absent, since nothing here uses them.
+        folder: the result of `find`. Code in it is not run.
+        optional: part of the names of weights that may be missing, since they are not used here.
 
     Raises:
         ValueError: weights are missing (they would be random).
-        Exception: whatever transformers raises for a folder that it cannot read.
+        Exception: any error of transformers for a folder that it cannot read.
     """
     model, info = auto.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
@@ -140,18 +154,18 @@ def load(auto: type[AutoModel], folder: Path, *, optional: str | None = None) ->
     missing = sorted(key for key in info["missing_keys"] if not (optional and optional in key))
     if missing:
         raise ValueError(f"{len(missing)} weights are not in the folder, e.g. {missing[0]}")
-    return model.float().eval()  # a checkpoint in half precision would stay in it
+    return model.float().eval()  # otherwise a checkpoint in half precision would stay so
 
 
 def tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
-    """The tokenizer that comes with a model."""
+    """Return the tokenizer in a model's folder."""
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
 def made_by(model: str, folder: Path) -> str:
-    """Model, precision, and the commit of one in the Hugging Face cache, for a note."""
+    """Return the model, its precision, and its commit in the Hugging Face cache, for a note."""
     import transformers
 
     at = f" at {folder.name[:12]}" if folder.parent.name == "snapshots" else ""
@@ -159,9 +173,9 @@ def made_by(model: str, folder: Path) -> str:
 
 
 def least(*limits: int | None) -> int:
-    """The smallest of some limits in tokens; those that are none, or that no model has, are out.
+    """Return the smallest of some limits in tokens, without missing and unreal ones.
 
-    A tokenizer without a limit of its own says 10^30.
+    A tokenizer without a limit reports 10^30.
     """
     real = [limit for limit in limits if limit is not None and 0 < limit < 10**9]
     return min(real, default=_FALLBACK_MAX_TOKENS)

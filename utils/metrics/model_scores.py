@@ -1,19 +1,20 @@
 """BERTScore and BARTScore with models that are on this machine (docs/metrics.md, "Text").
 
 BERTScore (Zhang et al., 2020): the layer table, the embedding, the matching and the hash are
-bert-score's; loading the encoder is ours, because bert-score looks on the network, takes any path
-with "t5" in it for a T5 model, and fails on blank texts, on tokenizers without a length limit and
-on models whose layer it does not know. Scores are not rescaled and have no idf weights. MAIA's
-paper (Table 4: 0.79 to 0.84) names neither its encoder nor its layer.
+bert-score's. The encoder is loaded here, because bert-score uses the network, takes any path with
+"t5" in it for a T5 model, and fails on blank texts, on tokenizers without a length limit and on
+models whose layer it does not know. Scores are not rescaled and have no idf weights. MAIA's paper
+(Table 4: 0.79 to 0.84) names neither its encoder nor its layer.
 
 BARTScore (Yuan et al., 2021) is the mean log-likelihood of the candidate's tokens, given the
-reference, which the encoder reads (the authors' "precision"); the special tokens that the tokenizer
-adds to it count as tokens, as in their code. Any model that transformers' AutoModelForSeq2SeqLM
-loads will do; theirs is facebook/bart-large-cnn. MovieRecapsQA's paper (Table 4: 0.03 to 0.05)
-names neither its model nor its direction; its column can only be exp(mean log-likelihood) in 0..1.
+reference, which the encoder reads (the authors' "precision"). The special tokens that the tokenizer
+adds count as tokens, as in the authors' code. Any model that transformers' AutoModelForSeq2SeqLM
+loads will do; the authors' is facebook/bart-large-cnn. MovieRecapsQA's paper (Table 4: 0.03 to
+0.05) names neither its model nor its direction. Its column can only be exp(mean log-likelihood) in
+0..1.
 
-Texts are in NFC without blanks around them. Both run on the CPU, as the model under test may still
-fill the GPU.
+Texts are in NFC without blanks around them. Both metrics run on the CPU, as the tested model may
+still fill the GPU.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ ENCODER, SEQ2SEQ = "encoder", "sequence-to-sequence model"
 Texts = tuple[str, ...]
 TextPair = tuple[str, str]  # source, target
 KnownScores = dict[TextPair, tuple[float | None, int]]
-_Tokens = tuple[list[int], list[int], TextPair, int]  # of target and source; how many were cut
-_BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
-# Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
-# in single precision, and the model's own loss as much again.
+# Tokens of target and source, the texts, and how many of them were cut.
+_Tokens = tuple[list[int], list[int], TextPair, int]
+_BATCH = 16  # most pairs of one forward pass; one at a time took 6 times as long (2 threads)
+# Most target tokens of one batch, including padding: with a vocabulary of 50,000, their logits take
+# 400 MB in single precision, and the model's own loss takes as much again.
 _MAX_BATCH_TOKENS = 2048
 
 
@@ -56,7 +58,7 @@ def _computed(
     load: Callable[[str, Path], M],
     score: Callable[[M], ModelScores],
 ) -> ModelScores:
-    """The scores, or none and why: no item has a reference, or the model cannot be used."""
+    """Return the scores, or none with the reason: no references, or the model cannot be used."""
     made, why = None, NO_REFERENCE
     if any(references):
         made, why = local_models.scored(kind, model, load, score)
@@ -65,13 +67,13 @@ def _computed(
 
 
 def _clean(text: str | None) -> str:
-    """The text in NFC; "" if it has no word, and so nothing to score."""
+    """Return the text in NFC; "" if it has no word, and so nothing to score."""
     return unicodedata.normalize("NFC", text).strip() if text and tokenize(text) else ""
 
 
 # --- BERTScore ----------------------------------------------------------------------------------
 
-# bert-score's default of each language; the library itself imports torch, which takes seconds.
+# bert-score's default for each language; importing the library takes seconds, because of torch.
 DEFAULTS = {"it": "bert-base-multilingual-cased", "en": "roberta-large"}
 
 
@@ -82,23 +84,23 @@ def bert_score(
     model: str | None = None,
     lang: str = "it",
 ) -> ModelScores:
-    """F1 of each item against the reference that fits best, at most 1; below 0 is possible.
+    """Return F1 of each item against its best-matching reference, at most 1; it may be below 0.
 
-    A candidate without a word scores 0; references without a word are left out, and an item that
-    has no other scores 0. An item without references has no value. An item's score depends on that
-    item alone, so the order and the company of items change no bit, and it is computed once for the
+    A candidate without a word scores 0. References without a word are left out, and an item without
+    any other scores 0. An item without references has no value. An item's score depends on that
+    item alone, so the order and the other items change no bit. Each score is computed once for the
     process.
 
     Args:
-        candidates: one text per item.
-        references: per item any number of texts.
+        candidates: one text for each item.
+        references: any number of texts for each item.
         model: folder of an encoder, or a name in the local Hugging Face cache. None: bert-score's
             default for `lang` (bert-base-multilingual-cased for Italian), from the cache only.
         lang: `it` or `en`, used only if `model` is None.
 
     Raises:
-        ValueError: the lengths differ. A model that is absent, broken or no encoder raises nothing:
-            there are no values, and the note says why.
+        ValueError: the lengths differ. A model that is missing, broken or no encoder raises
+            nothing: there are no values, and the note has the reason.
     """
     name = model or DEFAULTS[lang]
     items = list(zip(candidates, references, strict=True))
@@ -119,15 +121,15 @@ def bert_score(
 
 @dataclass(frozen=True)
 class _TextEncoder:
-    """A loaded encoder and what it has scored so far."""
+    """A loaded encoder with its scores so far."""
 
     model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase  # its model_max_length is the true limit
+    tokenizer: PreTrainedTokenizerBase  # its model_max_length is set to the true limit
     layer: int
-    known: dict[tuple[tuple[str, ...], ...], tuple[float, int]] = field(default_factory=dict)
+    scores: dict[tuple[tuple[str, ...], ...], tuple[float, int]] = field(default_factory=dict)
 
     def hidden(self, texts: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
-        """Hidden states (text, token, layer, size), mask and weights (text, token)."""
+        """Return hidden states (text, token, layer, size), mask and weights (text, token)."""
         from bert_score.utils import get_bert_embedding
 
         weights: defaultdict[int | None, float] = defaultdict(lambda: 1.0)
@@ -138,22 +140,23 @@ class _TextEncoder:
         return found
 
     def cut(self) -> str:
-        """The number of texts that were cut so far."""
-        cut, most = sum(own for _, own in self.known.values()), self.tokenizer.model_max_length
-        return f"{cut} texts of {len(self.known)} different items cut to {most} tokens"
+        """Return a phrase with the number of texts that were cut so far."""
+        cut, most = sum(own for _, own in self.scores.values()), self.tokenizer.model_max_length
+        return f"{cut} texts of {len(self.scores)} different items cut to {most} tokens"
 
     def best_f1(self, candidate: str, references: Sequence[str]) -> float:
-        """Best F1 of one item."""
+        """Return the best F1 of one item."""
         given = _cleaned([candidate]), _cleaned(references)
-        if given not in self.known:
-            self.known[given] = self._best_f1(*given)
-        return self.known[given][0]
+        if given not in self.scores:
+            self.scores[given] = self._best_f1(*given)
+        return self.scores[given][0]
 
     def _best_f1(self, candidate: Texts, references: Texts) -> tuple[float, int]:
-        """Best F1, and how many of the texts were cut.
+        """Return the best F1, and the number of texts that were cut.
 
-        One batch per item: a text's neighbours in a batch change its last digits. Pairs are matched
-        without padding, which bert-score takes for similarity 0: it would win over a negative one.
+        Each item is a batch, because a text's neighbours in a batch change its last digits. Pairs
+        are matched without padding: bert-score takes padding for similarity 0, which would win over
+        a negative one.
         """
         texts, tokenizer = candidate + references, self.tokenizer
         lengths = [len(tokenizer.encode(text, truncation=False, verbose=False)) for text in texts]
@@ -165,7 +168,7 @@ class _TextEncoder:
 
         hidden, mask, weights = self.hidden(texts)
         if not torch.isfinite(hidden[:, :, self.layer][mask.bool()]).all():
-            raise ValueError("the encoder's output is not finite")  # bert-score would score it 0
+            raise ValueError("the encoder's output is not finite")  # bert-score would return 0
 
         def tokens_of(row: int) -> tuple[Tensor, Tensor, Tensor]:
             own = (slice(row, row + 1), slice(int(mask[row].sum())))
@@ -178,32 +181,32 @@ class _TextEncoder:
 
 
 def _cleaned(texts: Sequence[str]) -> Texts:
-    """Each text that has a word, once, in NFC and in an order that does not depend on theirs."""
+    """Return the different texts that have a word, in NFC and sorted."""
     return tuple(sorted({_clean(text) for text in texts} - {""}))
 
 
 def _load_encoder(name: str, folder: Path) -> _TextEncoder:
-    """The encoder, tried on two short texts; raises what transformers raises, as `load` does."""
+    """Load the encoder and try it on two short texts; raises the errors of transformers."""
     from bert_score.utils import model2layers
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
-    model = local_models.load(AutoModel, folder, optional="pooler")
+    model = local_models.load_local_model(AutoModel, folder, optional="pooler")
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     positions = getattr(model.config, "max_position_embeddings", None) or 0
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     if (reserved := getattr(table, "padding_idx", None)) is not None:
-        positions -= reserved + 1  # RoBERTa and its kin count from the padding index on
+        positions -= reserved + 1  # RoBERTa and related models count from the padding index
     tokenizer.model_max_length = local_models.least(positions, tokenizer.model_max_length)
     hidden, _, _ = _TextEncoder(model, tokenizer, 0).hidden(("prova", "una prova più lunga"))
-    bare = name.rpartition("/")[2]  # bert-score knows the names that models had first
+    bare = name.rpartition("/")[2]  # bert-score has the models' former names, without owners
     names = (name, bare, folder.name, f"{folder.parent.name}/{folder.name}")
-    last = hidden.shape[2] - 1  # where bert-score has tuned none
+    last = hidden.shape[2] - 1  # used if bert-score has tuned no layer
     tuned = (model2layers.get(known, math.inf) for known in names)
     layer = next((one for one in tuned if one <= last), last)
     blocks = getattr(getattr(model, "encoder", None), "layer", None)
-    if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
+    if blocks is not None:  # for BERT and related models: layers above this one are not computed
         model.encoder.layer = blocks[:layer]
     return _TextEncoder(model, tokenizer, layer)
 
@@ -214,20 +217,20 @@ def _load_encoder(name: str, folder: Path) -> _TextEncoder:
 def bart_score(
     candidates: Sequence[str], references: Sequence[str | None], *, model: str
 ) -> ModelScores:
-    """Mean log-likelihood of a token of each candidate given its reference (natural, at most 0).
+    """Return the mean log-likelihood of each candidate's tokens given its reference, <= 0.
 
-    An item of which one text has no word has no value. Equal items are scored once, and batches are
-    put together by length and text: the order of items changes no bit, and a list agrees with the
+    An item has no value if one of its texts has no word. Equal items are scored once, and batches
+    are formed by length and text. So the order of items changes no bit, and a list agrees with the
     same list item by item up to the rounding of single precision (about 1e-6).
 
     Args:
-        candidates: one text per item.
-        references: one text per item; None: there is none.
+        candidates: one text for each item.
+        references: one text for each item; None if there is none.
         model: folder of a sequence-to-sequence model, or a name in the local Hugging Face cache.
 
     Raises:
-        ValueError: the lengths differ. A model that is absent, broken or of another kind raises
-            nothing: there are no values, and the note says why.
+        ValueError: the lengths differ. A model that is missing, broken or of another kind raises
+            nothing: there are no values, and the note has the reason.
     """
     pairs = list(zip(map(_clean, references), map(_clean, candidates), strict=True))
 
@@ -247,7 +250,7 @@ def bart_score(
 
 @dataclass(frozen=True, eq=False)
 class _Scorer:
-    """A loaded model; the two limits count special tokens too."""
+    """A loaded model with its limits, which include special tokens."""
 
     folder: Path
     model: PreTrainedModel
@@ -256,22 +259,22 @@ class _Scorer:
     max_target: int
 
     def ids(self, limit: int, **text: str) -> tuple[list[int], bool]:
-        """Tokens with the special ones, and whether the text had more than `limit` of them."""
+        """Return a text's tokens with special ones, and True if it had more than `limit` tokens."""
         ids = self.tokenizer(**text, verbose=False)["input_ids"]
         if len(ids) <= limit:
             return ids, False
-        # By the tokenizer, which keeps the special tokens at the end.
+        # Cut by the tokenizer, which keeps the special tokens at the end.
         return self.tokenizer(**text, truncation=True, max_length=limit)["input_ids"], True
 
     def log_likelihoods(self, batch: Sequence[_Tokens]) -> list[float]:
-        """Mean log-likelihood of each target's tokens; what is padded has no part in it."""
+        """Return the mean log-likelihood of each target's tokens, without padding."""
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
         def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
             return pad_sequence([torch.tensor(row) for row in rows], True, value)
 
-        # The model itself shifts labels to the right, in the way it was trained; -100 is no token.
+        # The model shifts labels to the right itself, as in its training; -100 is no token.
         labels = padded([target for target, *_ in batch], -100)
         sources = [source for _, source, *_ in batch]
         with torch.inference_mode():
@@ -285,10 +288,11 @@ class _Scorer:
         return [float(value) for value in found.double().sum(1) / (labels >= 0).sum(1)]
 
 
-@lru_cache(maxsize=2)  # a mean and its variance ask about the same
+@lru_cache(maxsize=2)  # a mean and its variance need the same values
 def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
-    """Mean log-likelihood of each (source, target)'s target, and how many texts were cut; none of
-    a pair in one of whose texts the tokenizer finds nothing.
+    """Return the mean log-likelihood of each pair's target, and the number of cut texts.
+
+    A pair has no value if the tokenizer finds nothing in one of its texts.
     """
     read: list[_Tokens] = []
     for pair in pairs:
@@ -298,7 +302,7 @@ def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
     read.sort(key=lambda one: (len(one[0]), len(one[1]), one[2]))
     found: KnownScores = {}
     while read:
-        longest = len(read[:_BATCH][-1][0])  # targets come shortest first
+        longest = len(read[:_BATCH][-1][0])  # targets are sorted by length
         size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))
         batch, read = read[:size], read[size:]
         for (*_, pair, cuts), value in zip(batch, scorer.log_likelihoods(batch), strict=True):
@@ -309,15 +313,16 @@ def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
 
 
 def _load_scorer(_: str, folder: Path) -> _Scorer:
-    """The model with its limits; raises what transformers raises, as `local_models.load` does."""
+    """Load the model with its limits; raises the errors of transformers (`local_models.load`)."""
     from transformers import AutoModelForSeq2SeqLM
 
     tokenizer = local_models.tokenizer_of(folder)
-    model = local_models.load(AutoModelForSeq2SeqLM, folder)
+    model = local_models.load_local_model(AutoModelForSeq2SeqLM, folder)
 
     def most(side: str) -> int:
-        """Tokens that one side can tell the positions of; T5 has no such limit."""
-        config = getattr(model.config, side, None) or model.config  # of one put together from two
+        """Return the tokens of one side that the model has positions for; T5 has no such limit."""
+        # A model put together from two has two configs.
+        config = getattr(model.config, side, None) or model.config
         names = (f"max_{side}_position_embeddings", "max_position_embeddings")  # LED; others
         limits = (getattr(config, name, None) for name in names)
         positions = next((limit for limit in limits if limit is not None), None)

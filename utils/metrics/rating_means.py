@@ -1,10 +1,9 @@
-"""Means of a judge's ratings: as `_valid` only, with the count of failures and the coverage.
+"""Means of a judge's ratings: only as `_valid`, with the number of failures and the coverage.
 
-A failed rating cannot count as "wrong": a mean over a made-up lowest rating would be no mean of
-ratings (docs/metrics.md). What the candidate did itself (answered nothing, refused, was cut off) is
-worth 0, since abstaining must not pay.
-
-An item without dimensions (its scoring failed) has its own `status` alone.
+A failed rating cannot count as "wrong": a mean with made-up lowest ratings would be no mean of
+ratings (docs/metrics.md). A failure of the candidate (no answer, a refusal, a truncated answer)
+counts as 0, because abstaining must not pay. An item without dimensions (its scoring failed) has
+its own `status` alone.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, Outcome,
 class DimensionRating(Outcome):
     """A judge's rating of an answer in one dimension."""
 
-    score: ReadOnly[float | None]  # on the benchmark's scale; None where there is none
+    score: ReadOnly[float | None]  # on the benchmark's scale; None if there is none
 
 
 class WithDimensions(Outcome):
@@ -38,18 +37,18 @@ class RatedItem(WithDimensions):
 
 
 def rating(dimension: str, item: WithDimensions) -> DimensionRating:
-    """The dimension's rating of an item; of an item that has none, no score and its status."""
+    """Return an item's rating in a dimension; without one, no score and the item's status."""
     given = (item.get("dimensions") or {}).get(dimension)
     return given or {"score": None, "status": item["status"]}
 
 
 def ratings(dimension: str, items: Sequence[WithDimensions]) -> list[DimensionRating]:
-    """The dimension's ratings of some items."""
+    """Return the ratings of some items in a dimension."""
     return [rating(dimension, item) for item in items]
 
 
 def value(rated: DimensionRating) -> float | None:
-    """The number that counts: 0 for the candidate's failures, None for all others."""
+    """Return the number that counts: 0 for the candidate's failures, None for other failures."""
     if rated["status"] in CANDIDATE_FAILURES:
         return 0.0
     if rated["status"] != "ok" or rated["score"] is None:
@@ -58,21 +57,21 @@ def value(rated: DimensionRating) -> float | None:
 
 
 def values(rated: Sequence[DimensionRating]) -> list[float]:
-    """The ratings that count; none in a run that waits for its judge.
+    """Return the ratings that count; [] for a run that waits for its judge.
 
-    There 0 for empty answers alone would be no number.
+    In such a run, the zeros of empty answers alone would make no mean.
     """
     known = [] if is_unjudged(rated) else map(value, rated)
     return [one for one in known if one is not None]
 
 
 def mean_valid(rated: Sequence[DimensionRating]) -> float | None:
-    """Mean of the ratings that count; None if there are none."""
+    """Return the mean of the ratings that count; None if there are none."""
     return aggregate.mean(values(rated))
 
 
 def units(dimension: str, items: Sequence[RatedItem]) -> dict[str, tuple[str, float]]:
-    """The values that `mean_valid` is the mean of, by id, with the items' `video`."""
+    """Return the values that `mean_valid` averages, by id, with the items' `video`."""
     rated = ratings(dimension, items)
     if is_unjudged(rated):
         return {}
@@ -81,7 +80,10 @@ def units(dimension: str, items: Sequence[RatedItem]) -> dict[str, tuple[str, fl
 
 
 def variance(numbers: Sequence[float]) -> float | None:
-    """Population variance, or None of nothing; the same in whatever order the numbers come."""
+    """Return the population variance; None without numbers.
+
+    The order of the numbers is irrelevant.
+    """
     middle = aggregate.mean(numbers)
     if middle is None:
         return None

@@ -1,12 +1,12 @@
-"""Scores of orders, selected frames and clips of sentences, and of looking at nothing.
+"""Scores of orders, of selected frames and of clips for sentences, with their baselines.
 
-(docs/metrics.md, "Ranks and orders" and "Keyframes and shots".)
+Rank 1 is always the first, so that a correlation is between two lists of ranks: predicted and true
+places (temporal order), or ranks by importance, in which the most important unit is 1 (saliency). A
+selection is compared with the one set of true keyframes, by number. These are single-reference
+numbers, never TVSum's or SumMe's F1. Alignments are scored for each sentence, then averaged over
+the sentences of a video.
 
-Everywhere a rank is 1 for the first, so that a correlation is between two lists of ranks: places
-predicted and true places (temporal order), or ranks by importance, the most important 1 (saliency).
-A selection is scored against the one set of true keyframes, by number: these are single-reference
-numbers, never TVSum's or SumMe's F1. Alignments are scored per sentence, then averaged over the
-sentences of a video.
+The rules are in docs/metrics.md, "Ranks and orders" and "Keyframes and shots".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 # --- orders ---------------------------------------------------------------------------------------
 
-IMPORTANCE_DIGITS = 6  # significant; the release stores 32-bit floats, which have seven
+IMPORTANCE_DIGITS = 6  # significant digits; the release stores 32-bit floats, which have seven
 
 
 class Correlation(NamedTuple):
@@ -30,10 +30,12 @@ class Correlation(NamedTuple):
 
 
 def predicted_ranks(order: Sequence[int], n: int) -> list[float]:
-    """Rank of each unit 1..n in an order; those that it leaves out share the mean of the rest.
+    """Return the rank of each unit 1..n in an order.
+
+    Missing units share the mean of the last ranks.
 
     Args:
-        order: distinct numbers of 1..n, first one first; all of them, some, or none.
+        order: distinct numbers of 1..n, the first one first; all of them, some, or none.
         n: number of units.
     """
     ranks = [(len(order) + 1 + n) / 2] * n
@@ -43,10 +45,10 @@ def predicted_ranks(order: Sequence[int], n: int) -> list[float]:
 
 
 def importance_ranks(importance: Sequence[float]) -> list[float]:
-    """Ranks of units by importance, the most important 1; ties share the mean of their places.
+    """Return the ranks of units by importance, the most important 1; ties share their mean place.
 
-    Values that agree to `IMPORTANCE_DIGITS` significant digits are ties: means of the same scores
-    over shots of different lengths differ in their last bits.
+    Values that agree to `IMPORTANCE_DIGITS` significant digits are ties, because means of the same
+    scores over shots of different lengths differ in their last bits.
 
     Raises:
         ValueError: a value is not finite.
@@ -60,11 +62,11 @@ def importance_ranks(importance: Sequence[float]) -> list[float]:
 
 
 def correlations(predicted: Sequence[float], truth: Sequence[float]) -> Correlation:
-    """Spearman's rho and Kendall's tau-b (scipy) between two lists of ranks.
+    """Return Spearman's rho and Kendall's tau-b (scipy) between two lists of ranks.
 
     Args:
-        predicted: rank of each unit, as `predicted_ranks` gives it.
-        truth: true rank of each unit, 1 first, as `importance_ranks` gives it; ties allowed.
+        predicted: rank of each unit, from `predicted_ranks`.
+        truth: true rank of each unit, 1 first, from `importance_ranks`; ties are allowed.
 
     Returns:
         None with the reason for fewer than two units, or if all units of a side have one rank.
@@ -81,12 +83,12 @@ def correlations(predicted: Sequence[float], truth: Sequence[float]) -> Correlat
 
 
 def identity(truth: Sequence[float]) -> Correlation:
-    """Correlations of the order as shown, 1, 2, ..., n."""
+    """Return the correlations of the order as shown: 1, 2, ..., n."""
     return correlations([float(unit) for unit in range(1, len(truth) + 1)], truth)
 
 
 def chance(truth: Sequence[float]) -> Correlation:
-    """Expected correlations of a strict order drawn at random: 0 for both, if defined.
+    """Return the expected correlations of a random strict order: 0 for both, if defined.
 
     An order and its reverse are equally likely, and their correlations cancel, with ties too.
     """
@@ -98,7 +100,7 @@ def chance(truth: Sequence[float]) -> Correlation:
 
 
 class SetScores(NamedTuple):
-    """Scores of one set against another, 0..1; `hit1` (Hit@1): any one given is a true one."""
+    """Scores of a given set against a true one, 0..1; `hit1` (Hit@1) is 1 if any given is true."""
 
     precision: float
     recall: float
@@ -107,46 +109,46 @@ class SetScores(NamedTuple):
     hit1: float
 
 
-def set_scores(given: Collection[int], true: Collection[int]) -> SetScores:
-    """Precision, recall and F1 of a selection by number against the true one; an empty one gives 0.
+def set_scores(selected: Collection[int], true: Collection[int]) -> SetScores:
+    """Return the scores of a selection against the true one; an empty selection has 0.
 
     Args:
-        given: numbers; one that does not exist is wrong like any other.
-        true: numbers. Of none at all IoU is 1 where nothing is given either, as in the benchmark's
-            own code, and all else 0.
+        selected: numbers; a number that does not exist is wrong like any other.
+        true: numbers. If both sets are empty, IoU is 1, as in the benchmark's own code, and all
+            other scores are 0.
     """
-    chosen, wanted = set(given), set(true)
+    chosen, wanted = set(selected), set(true)
     return _scores(len(chosen & wanted), len(chosen), len(wanted))
 
 
-def _scores(hits: float, given: int, true: int) -> SetScores:
-    if not given and not true:
+def _scores(hits: float, n_selected: int, true: int) -> SetScores:
+    if not n_selected and not true:
         return SetScores(0.0, 0.0, 0.0, 1.0, 0.0)
     return SetScores(
-        precision=hits / given if given else 0.0,
+        precision=hits / n_selected if n_selected else 0.0,
         recall=hits / true if true else 0.0,
-        f1=2 * hits / (given + true),
-        iou=hits / (given + true - hits),
+        f1=2 * hits / (n_selected + true),
+        iou=hits / (n_selected + true - hits),
         hit1=float(hits > 0),
     )
 
 
 def random_frames(n_frames: int, n_true: int, k: int) -> SetScores:
-    """Expected precision, recall and F1 of k frames drawn without replacement, G true ones among F.
+    """Return the expected precision, recall and F1 of k random frames, with G true ones among F.
 
-    The number of hits is hypergeometric with mean KG/F, and all three are linear in it:
-    P = G/F, R = K/F, F1 = 2KG / (F (K + G)). 1 <= k <= F.
+    Frames are drawn without replacement. The number of hits is hypergeometric with mean KG/F, and
+    all three are linear in it: P = G/F, R = K/F, F1 = 2KG / (F (K + G)). 1 <= k <= F.
     """
     return _scores(k * n_true / n_frames, k, n_true)
 
 
 def aligned(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]]) -> SetScores:
-    """`set_scores` of each sentence of a video, averaged; each weighs the same."""
+    """Return the mean of `set_scores` over a video's sentences, each with the same weight."""
     return _mean([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
 
 
 def random_clips(true: Sequence[Collection[int]], n: int) -> SetScores:
-    """Expected scores of one of n clips drawn at random for each sentence of a video, averaged.
+    """Return the expected mean scores of one random clip of n for each sentence of a video.
 
     With g true ones F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n.
     """

@@ -1,8 +1,8 @@
 """Intervals clustered by video, tests of differences, and the clusters that a test needs.
 
-The clusters of every benchmark here are its videos: questions on one video share its difficulty, so
-treating them as independent makes intervals too short (docs/statistics.md). Every function
-gives the same bits for the same items in any order; sums use `math.fsum`, which rounds once.
+The clusters of every benchmark here are its videos. Questions on one video share its difficulty, so
+treating them as independent makes intervals too short (docs/statistics.md). Every function gives
+the same bits for the same items in any order; sums use `math.fsum`, which rounds once.
 """
 
 from __future__ import annotations
@@ -15,25 +15,28 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-LEVEL = 0.95  # of every interval: its coverage
-FEWEST = 3  # clusters of an interval: Student's t of two, with one degree of freedom, says nothing
-GROUPS = 50  # of clusters in `jackknife`
-# Clusters from which on a difference is tested by Student's t. Intervals of 20 and more hold the
-# truth 91 to 97 times in 100, of fewer 86 to 100 times (benchmarks/coverage.py).
+LEVEL = 0.95  # nominal coverage of every interval
+# Fewest clusters of an interval: Student's t of two, with one degree of freedom, says nothing.
+FEWEST = 3
+GROUPS = 50  # most groups of clusters in `jackknife`
+# From this number of clusters on, a difference is tested by Student's t. Intervals of 20 and more
+# clusters contain the truth 91 to 97 times in 100, intervals of fewer clusters 86 to 100 times
+# (benchmarks/coverage.py).
 FEW = 20
-FLIPS = 6  # clusters that differ in an interval of a difference: of 5, p is 2/2^5 at least
-ZERO = 1e-12  # of a scale: what is not larger is the rounding of a 0
+FLIPS = 6  # fewest clusters that differ, for an interval: of 5, p is at least 2/2^5
+ZERO = 1e-12  # share of a scale; a value up to this is the rounding of a 0
 SAME = "none: every video gives the same value"
 
 
 def few(videos: int) -> str:
-    """The note on intervals of numbers that rest on so few videos; "" where they are enough."""
+    """Return the note on intervals of numbers of few videos; "" if there are enough videos."""
     if not 0 < videos < FEW:
         return ""
     return (
-        f"Only {videos} video{'s' * (videos != 1)}: with fewer than {FEW}, 86 to 100 of 100 "
-        f"intervals hold the truth in simulations, not 95; with fewer than {FEWEST} none is given; "
-        f"a difference between two runs has one if it is not 0 on {FLIPS} videos or more"
+        f"Only {videos} video{'s' * (videos != 1)}: 95 % intervals are "
+        f"approximate below {FEW} videos (in simulations 86 to 100 of 100 hold "
+        f"the truth) and not given below {FEWEST}; a difference between two "
+        f"runs has one if it is not 0 on {FLIPS} videos or more"
     )
 
 
@@ -41,8 +44,8 @@ def few(videos: int) -> str:
 class Interval:
     """An estimate with its interval.
 
-    `low` and `high` are nan where the data allow no interval, and `method` says why. `se` is None
-    of one cluster, and 0.0 where every cluster gives the same value.
+    `low` and `high` are nan if the data allow no interval; then `method` has the reason. `se` is
+    None for one cluster, and 0.0 if every cluster gives the same value.
     """
 
     estimate: float
@@ -50,18 +53,18 @@ class Interval:
     high: float
     se: float | None
     method: str
-    n: int  # items
+    n: int  # number of items
     clusters: int
-    undefined: int = 0  # groups of clusters without which the statistic has no value
-    df: int | None = None  # degrees of freedom of its t, and of its p-value; None without a t
+    undefined: int = 0  # number of groups of clusters without which the statistic has no value
+    df: int | None = None  # degrees of freedom of its t and its p-value; None without a t
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Both, or None where the data allow no interval."""
+        """Both ends, or None if the data allow no interval."""
         return None if math.isnan(self.low) else (self.low, self.high)
 
     def as_dict(self) -> dict[str, float | str | None]:
-        """For JSON: nan becomes None."""
+        """Return the interval in the form for JSON, in which nan becomes None."""
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in vars(self).items()
@@ -71,18 +74,19 @@ class Interval:
 def clustered_mean(
     values: Sequence[float], clusters: Sequence[str], *, share: bool = False
 ) -> Interval:
-    """Mean of all values (each item weighs the same) with a clustered standard error.
+    """Return the mean of all values, each with the same weight, with a clustered standard error.
 
-    With m the mean, m_c the mean without cluster c and C clusters: variance = (C-1)/C *
-    sum((m_c - m)^2), and the interval is m +- t * se with Student's t at C-1 degrees of freedom; of
-    a share it is Wilson's (`_interval`). With clusters of one size this is the common clustered
-    standard error, with every item a cluster of its own the ordinary one; with clusters of 1 to 60
-    items it holds the truth oftener than the common one (benchmarks/coverage.py).
+    With m the mean, m_c the mean without cluster c and C clusters: variance = (C-1)/C * sum((m_c -
+    m)^2), and the interval is m +- t * se with Student's t at C-1 degrees of freedom. For a share,
+    it is Wilson's (`_interval`). With clusters of one size, this is the common clustered standard
+    error; with every item a cluster, it is the ordinary one. With clusters of 1 to 60 items, it
+    contains the truth more often than the common one (benchmarks/coverage.py).
 
     Args:
-        values: one finite number per item; drop undefined items first, and count them elsewhere.
+        values: one finite number for each item; drop undefined items first, and count them
+            elsewhere.
         clusters: each item's cluster, in the same order.
-        share: the mean is one, so that the interval lies in 0..1.
+        share: True if the mean is a share, so that the interval lies in 0..1.
 
     Raises:
         ValueError: no values, unequal lengths, a value that is not finite.
@@ -108,25 +112,25 @@ def jackknife(
     share: bool = False,
     coefficient: bool = False,
 ) -> Interval:
-    """Interval of any statistic from its values without one cluster each.
+    """Return the interval of any statistic, from its values without one cluster each.
 
-    With v_c the statistic without cluster c, v their mean and C clusters: variance =
-    (C-1)/C * sum((v_c - v)^2), and the ends are those of `clustered_mean`. More than GROUPS
-    clusters are left out as so many groups, each in turn (the delete-a-group jackknife), so that a
-    statistic that takes long is computed so many times; the degrees of freedom are then those of
-    the groups. Kappas hold the truth 93 to 100 times in 100 (benchmarks/coverage.py); percentiles
-    of resamples, which need a seed, held it 83 times with 5 clusters.
+    With v_c the statistic without cluster c, v their mean and C clusters: variance = (C-1)/C *
+    sum((v_c - v)^2), and the ends are those of `clustered_mean`. More than GROUPS clusters are left
+    out in GROUPS groups, each in turn (the delete-a-group jackknife), so that a slow statistic is
+    computed only so many times. The degrees of freedom are then those of the groups. Intervals of
+    kappa contain the truth 93 to 100 times in 100 (benchmarks/coverage.py). Percentiles of
+    resamples, which need a seed, contained it 83 times with 5 clusters.
 
     Args:
-        statistic: gets items in whatever order; None, nan or infinity mean undefined.
-        items: one per row; dicts, pairs, whatever `statistic` reads.
+        statistic: function of items in any order; None, nan or infinity mean undefined.
+        items: the statistic's items, of any type.
         clusters: each item's cluster, in the same order.
-        share: the statistic is one, so that the interval lies in 0..1.
-        coefficient: the statistic lies in -1..1 (a kappa), and its interval is cut there.
+        share: True if the statistic is a share, so that the interval lies in 0..1.
+        coefficient: True if the statistic lies in -1..1 (a kappa), where its interval is cut.
 
     Returns:
-        The interval; without ends if the statistic is undefined on all items, or without more than
-        a tenth of the groups, whose number is `undefined`.
+        The interval. It has no ends if the statistic is undefined on all items, or without more
+        than a tenth of the groups, whose number is `undefined`.
 
     Raises:
         ValueError: no items, unequal lengths.
@@ -135,8 +139,8 @@ def jackknife(
     names = sorted(groups)
     count = min(len(names), GROUPS)
 
-    def without(left: int | None) -> float:
-        kept = (groups[name] for place, name in enumerate(names) if place % count != left)
+    def without(cluster: int | None) -> float:
+        kept = (groups[name] for place, name in enumerate(names) if place % count != cluster)
         value = statistic([item for own in kept for item in own])
         return math.nan if value is None or not math.isfinite(value) else value
 
@@ -159,11 +163,12 @@ def jackknife(
 def _interval(
     estimate: float, variance: float | None, n: int, clusters: int, df: int, *, share: bool
 ) -> Interval:
-    """The interval of an estimate from its variance, or without ends where that is None.
+    """Return the interval of an estimate from its variance; without ends if the variance is None.
 
-    Student's t; of a share Wilson's interval with that t and as many items as make the standard
-    error (n of Wilson = p(1-p)/se^2): the t interval of a share of 0 would be 0 to 0. Where the
-    standard error is 0 they are as many as there are clusters, as if a cluster were one item.
+    It is Student's t. For a share, it is Wilson's interval with that t and with the number of items
+    that gives the standard error (n of Wilson = p(1-p)/se^2), since the t interval of a share of 0
+    would be 0 to 0. If the standard error is 0, this number is that of the clusters, as if a
+    cluster were one item.
     """
     se = None if variance is None else math.sqrt(variance)
     if se is not None and se <= ZERO * max(1.0, abs(estimate)):
@@ -193,22 +198,23 @@ def _interval(
 def mean_difference(
     rises: Sequence[float], clusters: Sequence[str]
 ) -> tuple[Interval, float | None]:
-    """A mean of paired differences with its interval, and the p-value of no difference.
+    """Return a mean of paired differences with its interval, and the p-value of no difference.
 
-    From FEW clusters on both are Student's t. Below, both are those of the exact sign-flip test:
-    without a difference the sum of a cluster's differences is as likely to have the other sign, so
-    p is the share of the 2^C choices of signs that take the sum of all at least as far from 0. The
-    interval holds every difference that this test does not reject at 1 - LEVEL. Its ends are the
-    k-th smallest and the k-th largest of the means over the 2^C - 1 subsets of clusters (Hartigan's
-    typical values), k = floor(2^C (1 - LEVEL) / 2). Where fewer than FLIPS clusters differ at all,
-    the test can reject nothing: there is no interval, and p is exact, of however many clusters.
+    From FEW clusters on, both are Student's t. Below, both are those of the exact sign-flip test.
+    Without a difference, the sum of a cluster's differences is equally likely to have the other
+    sign. So p is the share of the 2^C choices of signs for which the total sum is at least as far
+    from 0. The interval holds every difference that this test does not reject at 1 - LEVEL. Its
+    ends are the k-th smallest and the k-th largest of the means over the 2^C - 1 subsets of
+    clusters (Hartigan's typical values), k = floor(2^C (1 - LEVEL) / 2). If fewer than FLIPS
+    clusters differ at all, the test can reject nothing: there is no interval, and p is exact for
+    any number of clusters.
 
     Args:
-        rises: one finite number per item that both were asked.
+        rises: one finite number for each item that both runs share.
         clusters: each item's cluster, in the same order.
 
     Returns:
-        The interval, and p; None of fewer than FEWEST clusters.
+        The interval, and p; p is None for fewer than FEWEST clusters.
 
     Raises:
         ValueError: no items, unequal lengths, a value that is not finite.
@@ -220,15 +226,16 @@ def mean_difference(
     differ = [one for one in own if abs(one[0]) > ZERO * max(1.0, abs(own[0][0]), abs(own[-1][0]))]
     several = len(differ) >= FLIPS
     if several and made.clusters >= FEW:
-        # Of clusters that are all alike only equal signs take the sum as far as it is.
+        # If all clusters are alike, only equal signs give a sum that is as far from 0.
         return made, p_value(made) if made.se else 2.0 ** (1 - made.clusters)
     import numpy as np
 
-    sums, sizes = np.zeros(1), np.zeros(1)  # of every subset; the first is empty
+    sums, sizes = np.zeros(1), np.zeros(1)  # sums and sizes of every subset; the first is empty
     for total, size in own if several else differ:
         sums, sizes = np.append(sums, sums + total), np.append(sizes, sizes + size)
     sums[np.abs(sums) <= ZERO * max(1.0, float(np.abs(sums).max()))] = 0
-    # With the signs of a subset flipped the sum is as far from 0 where the subset's is 0 or below.
+    # After the signs of a subset are flipped, the sum is as far from 0 if the subset's sum is 0 or
+    # below.
     p = min(1.0, 2 * min(np.count_nonzero(sums <= 0), np.count_nonzero(sums >= 0)) / len(sums))
     low = high = math.nan
     if not several:
@@ -243,7 +250,10 @@ def mean_difference(
 
 
 def p_value(difference: Interval) -> float | None:
-    """Two-sided, of no difference, by the t of its interval; None without a t, or below FEW."""
+    """Return the two-sided p-value of no difference, by the interval's t.
+
+    None if the interval has no t, or fewer than FEW clusters.
+    """
     if difference.df is None or not difference.se or difference.clusters < FEW:
         return None
     from scipy.special import stdtr
@@ -251,18 +261,18 @@ def p_value(difference: Interval) -> float | None:
     return 2 * float(stdtr(difference.df, -abs(difference.estimate / difference.se)))
 
 
-POWER = 0.8  # of finding a difference that is there, at a level of 1 - LEVEL
+POWER = 0.8  # probability of finding an existing difference, at a level of 1 - LEVEL
 
 
 def clusters_needed(se: float, clusters: int, difference: float) -> int:
-    """The number of clusters like these that a test needs to find a difference with POWER.
+    """Return the number of such clusters that a test needs to find a difference with POWER.
 
-    By the normal approximation: C * (se * (z_.975 + z_.80) / difference)^2.
+    The normal approximation is C * (se * (z_.975 + z_.80) / difference)^2.
 
     Args:
         se: the standard error of such a difference with `clusters`.
-        clusters: at least 1.
-        difference: above 0.
+        clusters: number of clusters, at least 1.
+        difference: the difference, above 0.
     """
     normal = NormalDist()
     reach = normal.inv_cdf((1 + LEVEL) / 2) + normal.inv_cdf(POWER)

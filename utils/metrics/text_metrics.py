@@ -1,18 +1,19 @@
 """ROUGE, METEOR, BLEU and CIDEr of free answers (docs/metrics.md, "Text").
 
-MAIA's paper prints these numbers beside its judge (section 5.2, Table 4) and names neither the
-implementations nor their options, so all are named in `IMPLEMENTATIONS`. `rouge_1`, `bleu_13a`,
+MAIA's paper prints these numbers beside its judge's (section 5.2, Table 4) and names neither the
+implementations nor their options. Ours are named in `IMPLEMENTATIONS`. `rouge_1`, `bleu_13a`,
 `meteor_wordnet` and `cider_ptb` are those of the authors' later code, with tokenizers made for
-English; the others are ours. BERTScore needs an encoder and has a module of its own, `bertscore`.
+English; the others are ours. BERTScore needs an encoder and has its own module, `bertscore`.
 
 One tokenizer serves all of ours: Unicode words in NFC and lower case. Punctuation never counts, an
 apostrophe separates words (`l'uomo` is `l`, `uomo`, with either form of the apostrophe), and an
-accented letter is another letter (`è` is not `e`).
+accented letter is a different letter (`è` is not `e`).
 
-What holds for these:
-- A candidate without a single word scores 0: it answered nothing, and that is its own failure.
-- A reference without a single word can match nothing and is left out; where an item has no other,
-  the item scores 0. An item without any reference is an error in the data: ValueError.
+Rules for these metrics:
+
+- A candidate without a single word scores 0, since it answered nothing.
+- A reference without a single word can match nothing and is left out. An item without any other
+  reference scores 0. An item without any reference is an error in the data: ValueError.
 - The order of items and the order of references change no bit of a result.
 """
 
@@ -87,15 +88,15 @@ ROUGE_IMPLEMENTATION = (
 
 
 def tokenize(text: str) -> list[str]:
-    """Words of `text`: NFC, lower case, runs of letters, digits and underscores.
+    """Return the words of `text`: NFC, lower case, runs of letters, digits and underscores.
 
     Decomposed and composed accents give the same words.
     """
     return re.findall(r"\w+", unicodedata.normalize("NFC", text).lower())
 
 
-# Elisions of one letter stay ("l'uomo", but "all", "uomo"), and so does what points, hyphens or
-# strokes join; slang is split: "gonna", an Italian skirt, is "gon", "na".
+# Elisions of one letter stay together ("l'uomo", but "all", "uomo"), and so do words joined by
+# points, hyphens or slashes. English slang is split: "gonna", an Italian skirt, is "gon", "na".
 _PTB_WORD = re.compile(
     r"""
     (?:gon|wan)(?=na(?![\w-])) | got(?=ta(?![\w-])) | (?:gim|lem)(?=me(?![\w-]))
@@ -120,30 +121,30 @@ _PTB_NAMES = {
 
 
 def ptb_words(text: str) -> list[str]:
-    """Words of `text` as pycocoevalcap has them from Stanford's tokenizer, which is in Java."""
+    """Return the words of `text` like pycocoevalcap with Stanford's tokenizer, which needs Java."""
     words = (found[0] for found in _PTB_WORD.finditer(text.lower()))
     return [_PTB_NAMES.get(word, word) for word in words if not _PTB_DROPPED.fullmatch(word)]
 
 
-# --- of one item ----------------------------------------------------------------------------------
+# --- metrics of one item --------------------------------------------------------------------------
 
 
 def rouge_l(candidate: str, references: Sequence[str]) -> float:
-    """ROUGE-L F1 in 0..1 against the reference that fits best.
+    """Return ROUGE-L F1 in 0..1 against the best-matching reference.
 
     Time grows with the product of the two lengths (about 1 s for 5,000 by 1,000 words).
 
     Raises:
-        ValueError: no reference is given.
+        ValueError: there is no reference.
     """
     return _best_f1(rouge_scorer("rougeL"), candidate, references)
 
 
 def rouge_1(candidate: str, references: Sequence[str]) -> float:
-    """ROUGE-1 F1 in 0..1 against the reference that fits best, by rouge-score as it comes.
+    """Return ROUGE-1 F1 in 0..1 against the best-matching reference, by rouge-score's tokenizer.
 
     Raises:
-        ValueError: no reference is given.
+        ValueError: there is no reference.
     """
     return _best_f1(rouge_scorer("rouge1", plain=True), candidate, references)
 
@@ -155,15 +156,14 @@ def _best_f1(scorer: RougeScorer, candidate: str, references: Sequence[str]) -> 
 
 
 def rouge(candidate: str, reference: str) -> dict[str, float]:
-    """ROUGE F1, 0..1, of a summary against one reference (Lin, 2004), by `tokenize`, no stemmer.
+    """Return ROUGE F1, 0..1, of a summary against one reference (Lin, 2004), without a stemmer.
 
-    Of each of ROUGE_KINDS, and their mean as `rouge`.
+    The values are those of ROUGE_KINDS, and their mean as `rouge`. HAVEN's paper (Table 4: 0.152 to
+    0.235) prints one "aggregated" ROUGE and neither defines it nor names an implementation. Ours,
+    unverified, is in `ROUGE_IMPLEMENTATION`.
 
-    HAVEN's paper (Table 4: 0.152 to 0.235) prints one "aggregated" ROUGE and neither defines it nor
-    names an implementation: ours, unverified, is in `ROUGE_IMPLEMENTATION`.
-
-    A candidate without a word scores 0 in all three, and so does anything against a reference
-    without one. A text of one word has no two in a row: its ROUGE-2 is 0 even against itself.
+    A candidate without a word scores 0 in all three, and so does any candidate against a reference
+    without a word. A text of one word has no pair of words: its ROUGE-2 is 0 even against itself.
     """
     scores = rouge_scorer(*ROUGE_KINDS).score(reference, candidate)
     found = {kind: float(scores[kind].fmeasure) for kind in ROUGE_KINDS}
@@ -172,9 +172,9 @@ def rouge(candidate: str, reference: str) -> dict[str, float]:
 
 @lru_cache(maxsize=8)
 def rouge_scorer(*kinds: str, plain: bool = False) -> RougeScorer:
-    """rouge-score's scorer of some kinds, by `tokenize`, or `plain` with its own tokenizer.
+    """Return rouge-score's scorer of some kinds, by `tokenize`, or `plain` with its own tokenizer.
 
-    Shared between threads: scoring reads the object and changes nothing in it.
+    Threads may share it: scoring reads the object and changes nothing in it.
     """
     from rouge_score.rouge_scorer import RougeScorer
     from rouge_score.tokenizers import Tokenizer
@@ -187,39 +187,40 @@ def rouge_scorer(*kinds: str, plain: bool = False) -> RougeScorer:
 
 
 def meteor(candidate: str, references: Sequence[str]) -> float:
-    """METEOR in 0..1 against the reference that fits best, by NLTK with Italian stems.
+    """Return METEOR in 0..1 against the best-matching reference, by NLTK with Italian stems.
 
     The fragmentation penalty never vanishes: n words against themselves score 1 - 0.5 / n^3, so one
-    right word alone gets 0.5 and never more.
+    right word alone has 0.5.
 
     Raises:
-        ValueError: no reference is given.
+        ValueError: there is no reference.
     """
     from nltk.stem.snowball import SnowballStemmer
     from nltk.translate.meteor_score import meteor_score
 
     check_corpus([candidate], [references])
-    # One stemmer per call: those of some languages keep state, and this runs in threads. NLTK stems
-    # a candidate anew for each reference, which takes seconds where a model repeats itself.
+    # A stemmer for each call, since some languages' stemmers keep state, and this runs in threads.
+    # NLTK stems a candidate anew for each reference, which takes seconds if a model repeats itself.
     stemmer = SimpleNamespace(stem=lru_cache(maxsize=None)(SnowballStemmer("italian").stem))
     given = [tokenize(ref) for ref in references]
-    no_synonyms = SimpleNamespace(synsets=lambda *_: [])  # no corpus is looked for
+    no_synonyms = SimpleNamespace(synsets=lambda *_: [])  # NLTK would look for a corpus
     return float(meteor_score(given, tokenize(candidate), stemmer=stemmer, wordnet=no_synonyms))
 
 
-# --- of all items at once -------------------------------------------------------------------------
+# --- metrics of all items together ----------------------------------------------------------------
 #
-# Args of each: candidates, one text per item; references, per item one or more texts. Raises:
-# ValueError where there is no item, the lengths differ, or an item has no reference.
+# All have the arguments `candidates`, one text for each item, and `references`, one or more texts
+# for each item. They raise a ValueError if there is no item, if the lengths differ, or if an item
+# has no reference.
 
 
 def meteor_wordnet(
     candidates: Sequence[str], references: Sequence[Sequence[str]]
 ) -> tuple[float | None, str]:
-    """METEOR in 0..1 as Hugging Face's `evaluate` has it: English words, stems and synonyms.
+    """Return METEOR in 0..1 like Hugging Face's `evaluate`: English words, stems and synonyms.
 
     Returns:
-        The mean over items of the reference that fits best; or None and the reason: NLTK's data
+        The mean over items of the best reference's score; or None and the reason, if NLTK's data
         are not on this machine. Nothing is downloaded.
     """
     from nltk import word_tokenize
@@ -233,7 +234,7 @@ def meteor_wordnet(
             meteor_score([word_tokenize(ref) for ref in refs], word_tokenize(candidate))
             for candidate, refs in zip(candidates, references, strict=True)
         ]
-    # Damaged data raise what they like, and that would cost the host's whole run (local_models.py).
+    # Damaged data raise any error, which would lose lmms-eval's whole run (local_models.py).
     except Exception as error:
         what = "are not all here" if isinstance(error, LookupError) else f"cannot be used ({error})"
         get = "python -m nltk.downloader wordnet punkt_tab"
@@ -242,10 +243,10 @@ def meteor_wordnet(
 
 
 def corpus_bleu(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Corpus BLEU-4 in 0..1 (counts are summed over all items before anything is divided).
+    """Return corpus BLEU-4 in 0..1, which sums counts over all items before dividing.
 
-    A corpus whose candidates have no four words in a row at all scores 0, even where each equals
-    its reference: it has no 4-grams to be right about.
+    If no candidate has four words in a row, the score is 0, even if each candidate equals its
+    reference: there are no 4-grams.
     """
     found = _sacrebleu(*_joined(candidates, references), tokenize="none", smooth_method="exp")
     # exp(mean(log)) of four precisions of 100 is 100.00000000000004.
@@ -253,9 +254,10 @@ def corpus_bleu(candidates: Sequence[str], references: Sequence[Sequence[str]]) 
 
 
 def bleu_13a(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Corpus BLEU-4 in 0..1 as Hugging Face's `evaluate` has it; sacrebleu takes other lengths.
+    """Return corpus BLEU-4 in 0..1 like Hugging Face's `evaluate`.
 
-    0 where some order has no match. The length of an item's shortest reference counts.
+    sacrebleu's own score counts lengths differently. The score is 0 if some order has no match. The
+    length of an item's shortest reference counts.
     """
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
@@ -275,7 +277,7 @@ def _sacrebleu(
 ) -> BLEUScore:
     from sacrebleu.metrics import BLEU
 
-    # sacrebleu wants the k-th references of all items together, None where an item has fewer.
+    # sacrebleu takes the k-th references of all items together, None for an item with fewer.
     width = max(map(len, references))
     streams = [[refs[k] if k < len(refs) else None for refs in references] for k in range(width)]
     return BLEU(**how, effective_order=False, force=True).corpus_score(list(candidates), streams)
@@ -286,21 +288,22 @@ def corpus_cider(
     references: Sequence[Sequence[str]],
     words: Callable[[str], list[str]] = tokenize,
 ) -> float:
-    """CIDEr in 0..10 of the whole corpus: pycocoevalcap's scale, where identical corpora reach 10.
+    """Return CIDEr in 0..10 of the whole corpus; identical corpora have 10 (pycocoevalcap).
 
-    Words are weighed by how few items' references have them, so the items must come all at once:
-    one item alone scores 0 whatever it says, and a word that all items share weighs nothing. The
-    score of an item is the mean over its references, not the best.
+    The weight of a word depends on how few items' references have it, so all items have to come
+    together. One item alone scores 0 in any case, and a word that all items share weighs nothing.
+    The score of an item is the mean over its references, not the best.
 
     Args:
-        candidates, references: as of the others.
-        words: of a text.
+        candidates: one text for each item.
+        references: one or more texts for each item.
+        words: function that splits a text into words.
     """
     from pycocoevalcap.cider.cider_scorer import CiderScorer
 
     texts, others = _joined(candidates, references, words)
     if not any(map(any, others)):
-        return 0.0  # the scorer takes the maximum over no words
+        return 0.0  # the scorer would take a maximum over no words
     scorer = CiderScorer()
     for candidate, refs in zip(texts, others, strict=True):
         scorer.cook_append(candidate, refs)
@@ -309,7 +312,7 @@ def corpus_cider(
 
 
 def check_corpus(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    """The rules that every metric of a corpus needs.
+    """Check the rules of every metric of a corpus.
 
     Raises:
         ValueError: there is no item, the lengths differ, or an item has no reference; the message
@@ -329,9 +332,10 @@ def _joined(
     references: Sequence[Sequence[str]],
     words: Callable[[str], list[str]] = tokenize,
 ) -> tuple[list[str], list[list[str]]]:
-    """Both as words joined by blanks; of an item without a reference that has a word, one of "".
+    """Return candidates and references as words joined by blanks.
 
-    References are sorted, because sums over them round differently in another order.
+    An item whose references have no word gets one reference "". References are sorted, because sums
+    over them round differently in another order.
     """
     check_corpus(candidates, references)
     others = [sorted(filter(None, (" ".join(words(ref)) for ref in refs))) for refs in references]

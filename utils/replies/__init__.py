@@ -1,1 +1,1 @@
-"""What a model's reply says."""
+"""Readers of a model's reply: letters, orders, alignments, summaries, ratings' text, refusals."""

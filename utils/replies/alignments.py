@@ -1,13 +1,13 @@
-"""The clips that a reply grounds each sentence to (HAVEN; paper, C): "Summary 2: Clip 1, Clip 4".
+"""The clips to which a reply grounds each sentence (HAVEN; paper, C): "Summary 2: Clip 1, Clip 4".
 
-Statements and their ranks: number_statements.py. Here,
+number_statements.py has statements and their ranks. In addition:
 
-- a sentence's statement is what follows its name on the line, or on the lines below if nothing
-  does. It may hold one list of clips, with words around it that name no other clip. "Clip 1-3" is
-  clips 1, 2 and 3. "None" grounds the sentence to nothing.
-- Numbers without "Clip" count if they are all that the statement holds.
-- Of a sentence's statements those behind "Final answer:" count before others, and those at the head
-  of a line before those inside one. A sentence whose statements differ is missing.
+- A sentence's statement is the text after its name on the line, or on the lines below if the line
+  ends there. It may hold one list of clips, and words that name no other clip. "Clip 1-3" is clips
+  1, 2 and 3. "None" grounds the sentence to nothing.
+- Numbers without "Clip" count if the statement has nothing else.
+- Statements after "Final answer:" win over others, and statements at the head of a line over those
+  inside a line. A sentence with differing statements is missing.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from lmms_eval_tasks.utils.replies.number_statements import (
 
 
 class ClipAlignment(NamedTuple):
-    """`sets`: of each sentence the clips given, empty without a statement; ok: all have one.
+    """The clips of each sentence; an empty set for a sentence without a statement.
 
-    A number that no clip has stays in the set: what was given is scored.
+    `status` is ok if every sentence has a statement. A number without a clip stays in its set:
+    precision counts every stated number.
     """
 
     sets: tuple[frozenset[int], ...]
@@ -50,7 +51,7 @@ class ClipAlignment(NamedTuple):
 
 
 class ClipList(NamedTuple):
-    """Numbers as given, and whether other words surround them."""
+    """The numbers of a list as stated; `extra` is True if other words surround them."""
 
     numbers: list[int]
     extra: bool
@@ -67,7 +68,7 @@ _HEAD = re.compile(
 )
 _CLIP = r"clips?[ _#-]{0,2}"
 _TO = r"(?: ?-{1,2} ?| (?:to|through) )"
-# A bare number that a word follows counts something else: "Clip 1, 2 people".
+# A bare number before a word counts something else: "Clip 1, 2 people".
 _ENDED = r"(?= ?(?:[,;&+/\n.:!?(-]|and\b|\Z))"
 _NUMBERS = rf"\d+(?:{_TO}(?:{_CLIP}\d+|\d+{_ENDED}))?(?!\w|[.,:-]\d)"
 _ENTRY = rf"(?:{_CLIP})?{_NUMBERS}"
@@ -84,17 +85,17 @@ _FORM = re.compile(r"^Summary \d+: Clip \d+(?:, Clip \d+)*[ \t\r]*$", re.MULTILI
 def read_alignment(
     text: str, n_sentences: int, n_clips: int, *, at_limit: bool = False
 ) -> ClipAlignment:
-    """The clips that a reply grounds each sentence to.
+    """Return the clips to which a reply grounds each sentence; never raises.
 
     Args:
-        text: the model's reply, as the host hands it over. No text raises.
-        n_sentences: number of sentences asked about, which are numbered 1..m as shown.
-        n_clips: number of clips, which are numbered 1..n.
-        at_limit: the reply is as long as its limit of tokens (`uncut`).
+        text: the model's reply, as lmms-eval passes it.
+        n_sentences: the number of sentences in the prompt, numbered 1..m.
+        n_clips: the number of clips, numbered 1..n.
+        at_limit: True if the reply is as long as its limit of tokens (`uncut`).
     """
     reply = reply_text.shape(text)
     none = (frozenset[int](),) * n_sentences
-    if not reply.there:
+    if not reply.has_text:
         return ClipAlignment(none, reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_clips, at_limit=at_limit)))
     heads = list(_HEAD.finditer(visible))
@@ -113,7 +114,7 @@ def read_alignment(
             len(line) <= LEAD and not reply_text.has_words(guard("corrected").sub("", line))
         )
         rank = MACHINE if head.start() >= final else LABEL if at_head else PROSE
-        if not statement:  # numbers with words behind them count before one inside a line
+        if not statement:  # numbers with words after them win over a statement inside a line
             rank = ALONE if at_head and re.match(rf" ?(?i:{_CLIP})?\d", body) else 0
         numbers = tuple(statement.numbers) if statement else ()
         if rank and not 1 <= sentence <= n_sentences:
@@ -146,7 +147,7 @@ def read_alignment(
 
 
 def _statement(text: str, n_clips: int) -> tuple[ClipList | None, str]:
-    """What follows a sentence's name, and the lines after it that are no part of it."""
+    """Return the clips stated after a sentence's name, and the lines that do not belong to them."""
     first, _, below = text.lstrip(" ,").partition("\n")
     if reply_text.has_words(first) or first.strip(" \"'[({") == "-":
         return _clips(first, n_clips), below
@@ -174,6 +175,6 @@ def _clips(text: str, n_clips: int) -> ClipList | None:
         high = number(end) if end else low
         if high < low:
             return None
-        # One number stands for all of a range that lie beyond the last clip.
+        # A single number stands for all numbers of a range after the last clip.
         clips.extend(range(low, (min(high, max(low, n_clips + 1)) if end else high) + 1))
     return ClipList(clips, reply_text.has_words(before + after))

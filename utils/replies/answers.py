@@ -1,19 +1,20 @@
-"""A model's reply as a letter, or the reason why there is none (docs/metrics.md).
+"""The letter that a model's reply chooses, or the reason why there is none (docs/metrics.md).
 
-A reply is read without its reasoning, up to where another turn begins. A place that names a letter
-is a statement, and statements have ranks (forms.yml has a row for each form):
+Reasoning, and everything from the next turn on, is removed first. A place that names a letter is a
+statement, and statements have ranks (forms.yml has a row for each form):
 
 - machine: `\\boxed{C}`, `<answer>C</answer>`, `{"answer": "C"}`, "Final answer: C";
 - label: a label or a copula, "Answer: C", "la risposta è la C", in the languages of languages.yml;
-- alone: the letter as the whole reply, its first line or its last, alone or before its own text;
+- alone: the letter as the whole reply, its first line or its last, alone or before its option's
+  text;
 - verdict: a verdict on letters, "C is correct", "A ✗, C ✓".
 
-Only the best rank that occurs is read. Its statements must name one letter; if they do not, the
-last counts where the words between say so ("wait", "anzi"), else the reply is unparsed. A lower
-rank never changes the letter: it can only make the reply unparsed. An option's text stands for its
-letter where it is the whole of a statement or of the reply. Denials, questions, suppositions,
-quotations, hearsay and struck-out text are no statements. A letter is never guessed; guards keep
-words and names from being read as one ("A man runs", "E poi", "G major", "Team B").
+Only the best rank in the reply is read. Its statements must name one letter; if they do not, the
+last one counts if the words between them announce a correction ("wait", "anzi"), else the reply is
+unparsed. A lower rank never changes the letter: it can only make the reply unparsed. An option's
+text stands for its letter if it is the whole of a statement or of the reply. Denials, questions,
+suppositions, quotations, hearsay and struck-out text are no statements. A letter is never guessed;
+guards tell letters from words and names ("A man runs", "E poi", "G major", "Team B").
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ PLAIN_LETTERS = frozenset("BCDFGHJKLMNPQRSTUVWXYZ")  # A, E, I, O are words in o
 
 
 class LetterChoice(NamedTuple):
-    """A letter with the rank that read it, or None and None with the reason."""
+    """A letter with the rank of its statement, or None and None with the reason."""
 
     letter: str | None
     status: str  # ok | unparsed | empty | truncated | refused | model_error
@@ -57,19 +58,19 @@ _UNPARSED = LetterChoice(None, "unparsed", None)
 
 
 def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
-    """Return the letter that `text` chooses among `options` (option 0 is A).
+    """Return the letter that `text` chooses among `options` (option 0 is A); no text raises.
 
-    A refusal is looked for only in a reply in which nothing was found, so that "I'm sorry ...
-    Answer: B" is B. Here "I cannot tell from the video" is one too: it chooses nothing, and must
-    not pay (`refusals.declines`).
+    A reply counts as a refusal only if it has no statement, so "I'm sorry ... Answer: B" is B. For
+    a choice "I cannot tell from the video" is a refusal too: it chooses nothing, so it must not
+    score (`refusals.declines`).
 
     Raises:
-        ValueError: not 1 to 26 options. No text raises.
+        ValueError: not 1 to 26 options.
     """
     if not 1 <= len(options) <= len(string.ascii_uppercase):
         raise ValueError(f"{len(options)} options; letters exist for 1 to 26")
     reply = shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return LetterChoice(None, reply.status, None)
     texts = [normalise(option) for option in options]
     folded = dict(zip(string.ascii_uppercase, map(fold, texts), strict=False))
@@ -86,7 +87,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
 
 
 def _called(text: str, item: OptionTexts) -> str | None:
-    """The option that a reply gives in place of a letter: its whole text, or "Yes, he does."."""
+    """Return the letter of the option whose text is the reply ("Yes, he does."); else None."""
     if text.endswith("?"):
         return None
     first = [x for x, end in item.opened(text) if text[end : end + 1] in (",", ".")]
@@ -97,17 +98,19 @@ def _called(text: str, item: OptionTexts) -> str | None:
 
 
 def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterChoice | None:
-    """The choice by the best rank that occurs; None if no statement does.
+    """Return the choice by the best rank that occurs; None if there is no statement.
 
     Args:
-        machine: places in a machine's form. One without any letter says nothing; in all of them
-            nothing else is a statement.
+        text: the reply, normalised.
+        item: the options' texts.
+        machine: places in a machine's form. A place without a letter states nothing; within these
+            places nothing else is a statement.
     """
     judged, is_all = _judged(text, item)
     listed = _listed(text)
     found = {
         "label": _outside(_find(text, item, "label"), (*machine, *listed)),
-        # Not of a verdict on each letter.
+        # If all letters have verdicts, they are no statements alone.
         "alone": [] if is_all else _outside(_alone(text, item), (*machine, *listed)),
         "verdict": [
             *_outside(_find(text, item, "verdict"), machine),
@@ -127,7 +130,7 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
         found["text"] = [Said(frozenset(first), 0, 0)]
         ranks.append("text")
     for rank in ranks[1:] if not last.final else ():
-        # Behind the statement only a letter alone makes it doubtful.
+        # After the statement only a letter alone makes it doubtful.
         always = rank == "alone" and ranks[0] != "machine"
         lower = [one for one in found[rank] if always or one.end <= last.start]
         lower = [one for one in lower if not forms.guards()["soft"].match(text, one.end)]
@@ -136,7 +139,7 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
     against = [one for one in others if one.letters != last.letters]
     correction, again = forms.guards()["correction"], forms.guards()["corrected letter"]
     doubted = not all(correction.search(text, one.end, last.end) for one in against)
-    # Taken back behind it, in a form that is of a lower rank or of none.
+    # A later correction, in a form of a lower rank or of none.
     behind = [one for rank in ranks[1:] for one in found[rank] if one.start >= last.end]
     doubted |= any(
         one.letters != last.letters and correction.search(text, last.end, one.end) for one in behind
@@ -151,9 +154,9 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
 
 
 def _listed(text: str) -> list[Said]:
-    """The items of a list of options: lines that begin with A, B, ..., in this order.
+    """Return the items of lists of options: consecutive lines that begin with A, B, ...
 
-    A list that was cut behind its first item is told by what announces it ("each option:").
+    A list that was cut after its first item is known by its announcement ("each option:").
     """
     guards = forms.guards()
     runs: list[list[Said]] = []
@@ -179,7 +182,7 @@ def _listed(text: str) -> list[Said]:
 
 
 def _machine(text: str, item: OptionTexts) -> list[Said]:
-    """Places in a machine's form, in their order."""
+    """Return the places in a machine's form, in order."""
     found = []
     for form in forms.of_rank("machine"):
         for match in form.pattern.finditer(text) if "content" in form.pattern.groupindex else ():
@@ -188,7 +191,7 @@ def _machine(text: str, item: OptionTexts) -> list[Said]:
             choice = _read(content, item)
             letter = choice.letter if choice else item.called(fold(content))
             start, end = match.span()
-            if form.name == "object":  # all between its braces, of which the second may be missing
+            if form.name == "object":  # the whole object; its closing brace may be missing
                 start, end = max(text.rfind("{", 0, start + 1), 0), text.find("}", end) + 1
             says = choice is not None or letter is not None
             opposite = forms.guards()["says the opposite"].search(text, start, end or len(text))
@@ -199,13 +202,13 @@ def _machine(text: str, item: OptionTexts) -> list[Said]:
     return sorted(found, key=lambda one: one.end)
 
 
-def _outside(said: Iterable[Said], places: Sequence[Said]) -> list[Said]:
-    """Statements whose letters stand in none of the places."""
-    return [one for one in said if not any(m.start < one.end <= m.end for m in places)]
+def _outside(statements: Iterable[Said], places: Sequence[Said]) -> list[Said]:
+    """Return the statements whose letters are in none of the places."""
+    return [one for one in statements if not any(m.start < one.end <= m.end for m in places)]
 
 
 def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
-    """Statements of the rank's forms in the order of their letters, without those denied."""
+    """Yield the statements in the rank's forms by place, without denied ones."""
     found: dict[int, tuple[LetterStatement, int]] = {}
     heads: set[int] = set()
     said = fold(text)
@@ -235,7 +238,7 @@ def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
 
 
 def _alone(text: str, item: OptionTexts) -> list[Said]:
-    """The letter as the whole text or its first line, as its own line, or as a closing word."""
+    """Return letters that are the whole text or its first line, or a line, or a closing word."""
     found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
     start = text.find("\n") + 1
     for line in text.split("\n")[1:]:
@@ -250,7 +253,7 @@ def _alone(text: str, item: OptionTexts) -> list[Said]:
 
 
 def _whole(text: str, item: OptionTexts) -> Said | None:
-    """A letter that opens a text, with its option's text or a reason behind it or nothing."""
+    """Return the letter that opens a text, alone or before its option's text or a reason."""
     match = forms.guards()["whole"].match(text)
     if not match or re.match(r"\{ ?[\"'][A-Z][\"'] ?:", text):  # an object with a key for each
         return None
@@ -274,7 +277,11 @@ def _whole(text: str, item: OptionTexts) -> Said | None:
 
 
 def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
-    """Verdicts on letters: on all of them, and then whether that is all, or by check marks."""
+    """Return verdicts on letters: words if they cover all letters, else check marks only.
+
+    Returns:
+        The statements, and True if the text has verdicts on all letters and nothing else.
+    """
     found = list(forms.guards()["judged"].finditer(text))
     letters = [match["letter"] or match["named"] or match["marked"] for match in found]
     marks = [bool(match["tick"] or match["mark"]) for match in found]
@@ -286,7 +293,7 @@ def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
     whole = sorted(letters) == list(item.options) and not has_words(
         forms.guards()["judged"].sub("", text)
     )
-    if not whole:  # words can be about anything: check marks alone
+    if not whole:  # words may be about anything: check marks only
         right = [letter for letter, is_mark in zip(letters, marks, strict=True) if is_mark]
     contradicts = any((letter, False) in judged for letter in right)
     if not right or contradicts or not {*right} <= {*item.options}:
@@ -295,7 +302,7 @@ def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
 
 
 def _judged_items(text: str, listed: Sequence[Said], item: OptionTexts) -> list[Said]:
-    """The one item of a list of all options that is affirmed, where all others are denied."""
+    """Return the one affirmed item of a list of all options whose other items are all denied."""
     guards = forms.guards()
     kinds = [
         bool(guards["item affirmed"].search(text, one.start, one.end))
@@ -307,7 +314,7 @@ def _judged_items(text: str, listed: Sequence[Said], item: OptionTexts) -> list[
 
 
 def _with_letters(text: str, item: OptionTexts) -> str:
-    """A text in which ordinals are letters: "la seconda affermazione" is "opzione B"."""
+    """Return a text with letters in place of ordinals: "la seconda affermazione" is "opzione B"."""
 
     def lettered(match: re.Match[str]) -> str:
         name = str(match.lastgroup)  # o1, o2, ...

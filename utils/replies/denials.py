@@ -1,4 +1,4 @@
-"""The words around a statement that deny it, suppose it, ask it, or make it somebody else's."""
+"""Guards of a statement: words around it that deny, suppose or ask it, or ascribe it to others."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 
 from lmms_eval_tasks.utils.replies import forms
 
-BEFORE = 80  # characters looked at before a statement, for a negation
+BEFORE = 80  # characters before a statement in which a negation counts
 
 
 def is_denied(before: str, after: str = "") -> bool:
-    """Whether a statement is denied or supposed by the words around it, or asked.
+    """Return True if the words around a statement deny, suppose or ask it.
 
     Args:
-        before: the text in front of it, normalised; its last `BEFORE` characters count.
-        after: the text behind it.
+        before: the text before the statement, normalised; only its last `BEFORE` characters count.
+        after: the text after the statement.
     """
     guards = forms.guards()
     return bool(
@@ -23,7 +23,7 @@ def is_denied(before: str, after: str = "") -> bool:
 
 
 def denies(before: str) -> bool:
-    """Whether the words in front of a statement deny or suppose it, or make it somebody else's."""
+    """Return True if the words before a statement deny or suppose it, or ascribe it to others."""
     guards, before = forms.guards(), before[-BEFORE:]
     clause = guards["clause end"].split(before)[-1]
     sentence = re.split(r"[.!?\n]", before)[-1]

@@ -1,6 +1,6 @@
-"""The forms and words by which replies say what they choose: forms.yml and languages.yml, compiled.
+"""The forms and words that state a choice: forms.yml and languages.yml, compiled.
 
-Both are data with examples that tests read. Nothing is read or compiled before the first reply.
+Both are data with examples that tests read. They are read and compiled at the first reply.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lmms_eval_tasks.utils import json_files
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 RANKS = ("machine", "label", "alone", "verdict")  # best first
-_ENGLISH_AND_ITALIAN = ("en", "it")  # their words stand in the forms themselves
+_ENGLISH_AND_ITALIAN = ("en", "it")  # forms.yml itself has the words of these languages
 
 
 class StatementForm(NamedTuple):
-    """One row of forms.yml. A pattern has a group `letter`, or `content` of a machine's form."""
+    """A row of forms.yml; its pattern has a group `letter`, or `content` for a machine's form."""
 
     name: str
     rank: str
@@ -31,7 +31,7 @@ class StatementForm(NamedTuple):
 
 
 @cache
-def table(name: str) -> JsonObject:
+def load_table(name: str) -> JsonObject:
     """Return a data file of this package, `forms` or `languages`, as plain types."""
     text = (resources.files(__package__) / f"{name}.yml").read_text(encoding="utf-8")
     return dict(json_files.package_yaml(text))
@@ -40,19 +40,19 @@ def table(name: str) -> JsonObject:
 @cache
 def of_rank(rank: str) -> tuple[StatementForm, ...]:
     """Return the forms of one rank, compiled, in the order of the file."""
-    return tuple(_form(row) for row in table("forms")["forms"] if row["rank"] == rank)
+    return tuple(_form(row) for row in load_table("forms")["forms"] if row["rank"] == rank)
 
 
 @cache
 def guards(file: str = "forms") -> dict[str, re.Pattern[str]]:
     """Return the compiled guards of a data file, by name."""
-    data = table(file)
+    data = load_table(file)
     parts = _words() | data["parts"]
     return {row["name"]: _compile(row["pattern"], parts) for row in data["guards"]}
 
 
 def _form(row: JsonObject) -> StatementForm:
-    pattern, parts = row["pattern"], _words() | table("forms")["parts"]
+    pattern, parts = row["pattern"], _words() | load_table("forms")["parts"]
     text = None
     if row.get("text"):
         head = pattern.replace("{FILLER}{LETTER}", "{LETTER}")
@@ -70,17 +70,20 @@ def _compile(pattern: str, parts: Mapping[str, str]) -> re.Pattern[str]:
 
 @cache
 def _words() -> dict[str, str]:
-    """What stands for {NAME} in a pattern beside a file's own parts: words of all languages."""
-    languages: dict[str, JsonObject] = table("languages")
+    """Return the words of all languages for {NAME} in a pattern, besides a file's own parts."""
+    languages: dict[str, JsonObject] = load_table("languages")
 
     def listed(column: str, names: Iterable[str] = languages) -> list[str]:
-        """A column's words, longest first."""
+        """Return the words of a column, longest first."""
         joined = " ".join(languages[name].get(column, "") for name in names)
-        written = {*unicodedata.normalize("NFKC", joined).split()}  # as the texts are
+        written = {*unicodedata.normalize("NFKC", joined).split()}  # normalised as the replies are
         return [word.replace("_", " ") for word in sorted(written, key=lambda w: (-len(w), w))]
 
     def words(column: str, names: Iterable[str] = languages) -> str:
-        """Alternation of a column's words, by first letter for speed; of none it never matches."""
+        """Return an alternation of a column's words, grouped by first letter for speed.
+
+        An alternation of no words never matches.
+        """
         tails: dict[str, list[str]] = {}
         for word in listed(column, names):
             plain = word[0].isalnum() and word[1:2] not in ("", "?", "*", "+", "{")

@@ -1,16 +1,20 @@
-"""Places of a reply that state numbered units, their ranks, and the one that counts (HAVEN).
+"""Statements of numbered units in a reply, their ranks, and the statement that counts (HAVEN).
 
-Read strictly in meaning, not in typography. A reading has a `status`: ok; unparsed; empty, refused,
-truncated or model_error where nothing was read; and `violations` of the form asked for, by kind,
-those that occurred (`other_form`, `extra_text` and `nothing_read` are 1, others are counts).
+Meaning is read strictly, typography is not. A result has a `status` (ok; unparsed; empty, refused,
+truncated or model_error if nothing was read) and `violations` of the requested form: counts by
+kind, only of kinds that occur (`other_form`, `extra_text` and `nothing_read` are 1).
 
-Statements have ranks (docs/metrics.md, "What a reply says"), and only the best rank that occurs
-is read: a machine's form (`\\boxed{}`, `<answer>`, a JSON key, "Final answer:"); a statement under
-a label of what was asked for ("Correct order:"); one alone on the first or last line; for orders a
-list that is only a part of the reply; one inside prose. Of several the last counts if what stands
-between corrects the one before, and any if they are equal; else the reply is unparsed. What is
-denied, asked or supposed, and what is said of something else ("Given order:", "Timestamps:"), is no
-statement.
+Statements have ranks (docs/metrics.md, "What a reply says"), and only the best rank in the reply is
+read:
+
+1. a machine's form: `\\boxed{}`, `<answer>`, a JSON key, "Final answer:";
+2. a statement under a label of the requested thing ("Correct order:");
+3. a statement alone on the first or last line; for orders, a list that is only part of the reply;
+4. a statement inside prose.
+
+Of several statements any counts if they are equal, and the last if the words between correct the
+one before; else the reply is unparsed. Denied, asked and supposed text, and text about something
+else ("Given order:", "Timestamps:"), is no statement.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
 Violations = dict[str, int]
 
 MACHINE, LABEL, ALONE, PROSE = 4, 3, 2, 1
-LEAD = 300  # characters before a statement in which its announcement is looked for
+LEAD = 300  # characters before a statement that may announce it
 _OWN_LINE = re.compile(r"(?:\A|\n)[-•>\"'( ]{0,3}\Z")
 
 
@@ -39,7 +43,7 @@ class Statement(NamedTuple):
     end: int
     numbers: tuple[int, ...] = ()
     lead: str = ""  # the words that announce it
-    whole: bool = False  # nothing else stands in the reply
+    whole: bool = False  # True if the reply has nothing else
 
 
 def guard(name: str) -> re.Pattern[str]:
@@ -48,15 +52,17 @@ def guard(name: str) -> re.Pattern[str]:
 
 
 def uncut(text: str, reply: ShapedReply, highest: int, *, at_limit: bool) -> str:
-    """The text of `reply` without a number at its end that a limit of tokens may have cut.
+    """Return the text of `reply` without a last number that the limit of tokens may have cut.
 
-    A reply that ends otherwise, in a closed bracket or a full stop, lost no digit. Nor did one
-    whose last number could have had no further one.
+    A reply that ends in a closed bracket or a full stop lost no digit; nor did a last number that
+    could have no further digit.
 
     Args:
-        text: the reply as it came; `reply` is what `reply_text.shape` made of it.
-        highest: the highest number that there is.
-        at_limit: the reply is as long as its limit of tokens. An array left open is then closed.
+        text: the reply before `reply_text.shape`.
+        reply: the result of `reply_text.shape`.
+        highest: the highest number that exists.
+        at_limit: True if the reply is as long as its limit of tokens. An array left open is then
+            closed.
     """
     shown = reply.text
     if (
@@ -71,7 +77,7 @@ def uncut(text: str, reply: ShapedReply, highest: int, *, at_limit: bool) -> str
 
 
 def labelled(text: str) -> str:
-    """A normalised reply with machines' forms as lines of their own under "Final answer:"."""
+    """Return a normalised reply with machines' forms as lines under "Final answer:"."""
 
     def line(form: re.Match[str]) -> str:
         return f"\nFinal answer:\n{next(filter(None, form.groups()), '').strip()}\n\n"
@@ -79,22 +85,24 @@ def labelled(text: str) -> str:
     return guard("machine form").sub(line, text)
 
 
-def placed(text: str, start: int, end: int, asked: str, *, bare: bool) -> Statement | None:
-    """The statement at a place, without its numbers; None if it is none, or of something else.
+def placed(text: str, start: int, end: int, subject: str, *, bare: bool) -> Statement | None:
+    """Return the statement at a place, without its numbers; None if the place states nothing here.
 
     Args:
-        asked: "order" or "frames".
-        bare: its numbers have no name, so that their announcement has to say what they are.
+        text: the reply, normalised.
+        start, end: the place.
+        subject: "order" or "frames".
+        bare: True if the numbers have no name, so that an announcement must name them.
     """
     before, after = text[max(0, start - LEAD) : start], text[end : end + denials.BEFORE]
     lead = _lead(before)
-    named = guard(f"{asked} label").search(lead)
+    named = guard(f"{subject} label").search(lead)
     if denials.is_denied(before, after) or guard("something else behind").match(after):
         return None
     if guard("supposed" if named else "something else").search(lead):
         return None
     if bare and not named:
-        known = guard(f"{asked} mention").search(lead) or not lead.isascii()
+        known = guard(f"{subject} mention").search(lead) or not lead.isascii()
         unknown = guard("labelled").search(lead) and not (known or corrections(lead))
         if unknown or guard("not chosen").search(before) or guard("quantity").search(lead):
             return None
@@ -110,7 +118,7 @@ def placed(text: str, start: int, end: int, asked: str, *, bare: bool) -> Statem
 
 
 def _lead(before: str) -> str:
-    """The words that announce what follows: those of its sentence, or the line above it."""
+    """Return the words that announce a place: of its sentence, or else the line above it."""
     line = re.split(r"[.!?;] |\n|[\]{}]", before)[-1]
     if not reply_text.has_words(line):
         above = re.search(r"([^\n]+)\n[-•>\"'( ]{0,3}\Z", before)
@@ -121,30 +129,31 @@ def _lead(before: str) -> str:
 
 
 def corrections(text: str) -> list[str]:
-    """The words of a text that say that what follows is meant in place of what stands before."""
+    """Return the words in a text that announce a correction of earlier text."""
     return guard("corrected").findall(text)
 
 
 def settled(
-    found: Iterable[Statement],
+    statements: Iterable[Statement],
     text: str,
     same: Callable[[Iterable[int]], object] = tuple,
     *,
     near: bool = False,
 ) -> Statement | None:
-    """The statement that counts; None if there is none, or if they differ and none is corrected.
+    """Return the statement that counts; None if there is none, or several differ uncorrected.
 
     Args:
-        found: in any order.
-        text: where they stand.
-        same: what has to be equal in their numbers.
-        near: a correction counts only in the words that announce a statement, since others stand
-            between them.
+        statements: statements in any order.
+        text: the reply.
+        same: the part of the numbers that must be equal.
+        near: True if only the words that announce a statement may correct, since other statements
+            stand between.
     """
     ranked: list[Statement] = []
     best, end = 0, 0
-    for one in sorted(found, key=lambda one: one.start):
-        # What stands behind a correction ("Wait, no: ...") is as good as what it corrects.
+    for one in sorted(statements, key=lambda one: one.start):
+        # A statement after a correction ("Wait, no: ...") has at least the rank of the corrected
+        # one.
         between = text[end : one.start] if best and not near else one.lead
         corrects = bool(corrections(between)) and not guard("goes on").match(text, one.end)
         end = one.end
@@ -158,18 +167,18 @@ def settled(
 
 
 def nothing(reply: ShapedReply, **more: int) -> tuple[str, Violations]:
-    """Status and violations of a reply in which nothing was read."""
+    """Return status and violations of a reply in which nothing was read."""
     status = reply_text.unread(reply)
     return status, nonzero({"nothing_read": 1, **more}) if status == "unparsed" else {}
 
 
 # --- numbers --------------------------------------------------------------------------------------
 
-BEYOND = 10**9  # stands for every number of more than 9 digits: no video has that many frames
+BEYOND = 10**9  # for numbers of more than 9 digits: no video has so many frames
 
 
 def number(digits: str) -> int:
-    """Value of decimal digits of any script, with leading zeros or not; `BEYOND` if too long.
+    """Return the value of decimal digits of any script; `BEYOND` for more than 9 digits.
 
     Raises:
         ValueError: a character is no decimal digit.
@@ -179,10 +188,10 @@ def number(digits: str) -> int:
 
 
 def nonzero(counts: Mapping[str, int]) -> dict[str, int]:
-    """Violations as results keep them: by kind, without the kinds that did not occur."""
+    """Return the violations for the results: by kind, without kinds that did not occur."""
     return {kind: int(count) for kind, count in counts.items() if count}
 
 
 def repeats(numbers: list[int]) -> int:
-    """How many of `numbers` were there before."""
+    """Return how many of `numbers` are repetitions."""
     return len(numbers) - len(Counter(numbers))

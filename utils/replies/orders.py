@@ -1,17 +1,17 @@
-"""The order of units that a reply gives (HAVEN; paper, C): "Shot 3 > Shot 1 > Shot 2".
+"""The order of units that a reply states (HAVEN; paper, C): "Shot 3 > Shot 1 > Shot 2".
 
-Statements and their ranks: number_statements.py. Here,
+number_statements.py has statements and their ranks. In addition:
 
-1. a chain is units joined by ">" or an arrow. Of several of one rank those that name most units
-   count: models explain themselves with parts of the order;
-2. a list is units with commas, a JSON array, or one unit a line, numbered 1, 2, 3, ... or not. It
-   counts under a label, or by itself on its lines, since "Shot 1: a man enters" on every line
-   describes and does not order;
-3. numbers without the unit's name count in a chain that ends its line, and in lists.
+1. A chain is units joined by ">" or an arrow. Of several chains of one rank only those with most
+   units count: models explain themselves with parts of the order.
+2. A list is units with commas, a JSON array, or one unit a line, numbered 1, 2, 3, ... or not. It
+   counts under a label, or alone on its lines: "Shot 1: a man enters" on every line describes shots
+   and does not order them.
+3. Numbers without the unit's name count in a chain that ends its line, and in lists.
 
-A chain with a tie ("Shot 1 = Shot 2 > ...", "Shot 3 > Shot 1, Shot 2") is not read. An order that
-is announced as running backwards is turned ("From least to most important: ..."), or not read where
-that is not sure ("In reverse: ...").
+A chain with a tie ("Shot 1 = Shot 2 > ...", "Shot 3 > Shot 1, Shot 2") is not read. An order
+announced as reversed is turned ("From least to most important: ..."), or not read if that is not
+certain ("In reverse: ...").
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lmms_eval_tasks.utils.replies.number_statements import (
 
 
 class Order(NamedTuple):
-    """`units`: distinct numbers of 1..n, first one first; status ok says that all n are there."""
+    """Distinct numbers of 1..n in the stated order; status is ok if all n occur."""
 
     units: tuple[int, ...]
     status: str
@@ -51,7 +51,7 @@ _ARROW = re.compile(
     r"(?:-{1,3}|={1,2})>|[→⟶➔➜➝➞➡⇒⟹➤►▶»›≻]|&gt;|\\(?:rightarrow|Rightarrow|to|succ|gt)\b"
 )
 _NOT = re.compile(r"\b(?:not|non)\b|n't", re.IGNORECASE)
-_LIST_ENDED = re.compile(r"[\"')\]}]{0,2} ?(?:,?\Z|[\n.;(]|- )")  # a list, at its last item
+_LIST_ENDED = re.compile(r"[\"')\]}]{0,2} ?(?:,?\Z|[\n.;(]|- )")  # after the last item of a list
 _TIE = r"(?:[=<≥≤≈~,&/+]|\b(?:and|or|e|ed|o)\b)"
 _COMMENT = r"(?: ?\([^()\n>\d]{1,200}\))?"
 
@@ -81,7 +81,7 @@ class _Grammar:
         self.tied_before, self.tied_after, self.opening = compiled[5:]
 
     def numbers(self, match: re.Match[str]) -> list[int]:
-        """Units of a chain or list; none of rows that are not numbered 1, 2, 3, ..."""
+        """Return the units of a chain or list; none for rows not numbered 1, 2, 3, ..."""
         if match.re is not self.rows:
             return _digits(match[0])
         rows = self.row.findall(match[0])
@@ -94,22 +94,22 @@ _grammar = lru_cache(maxsize=8)(_Grammar)
 
 
 def read_order(text: str, n: int, unit: str, *, at_limit: bool = False) -> Order:
-    """The order that a reply gives.
+    """Return the order that a reply states; never raises.
 
     Args:
-        text: the model's reply, as the host hands it over. No text raises.
-        n: number of units shown, which are numbered 1..n.
-        unit: their name in the request, "Shot" or "Sentence".
-        at_limit: the reply is as long as its limit of tokens (`uncut`).
+        text: the model's reply, as lmms-eval passes it.
+        n: the number of units, numbered 1..n.
+        unit: their name in the prompt, "Shot" or "Sentence".
+        at_limit: True if the reply is as long as its limit of tokens (`uncut`).
     """
     reply = reply_text.shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return Order((), reply.status, {})
     shown = re.sub(r"\r\n?", "\n", uncut(text, reply, n, at_limit=at_limit))
     grammar, arrows = _grammar(unit), _ARROW.sub(" > ", shown)
     lines = [line.strip() for line in arrows.split("\n")]
-    # Lines that begin with ">" go on with the one before; if all do, it is a quotation and says
-    # nothing.
+    # A line that begins with ">" continues the line before. If all lines do, they are a quotation
+    # mark without meaning.
     if all(line.startswith(">") for line in lines if line):
         joined = "\n".join(line.removeprefix(">") for line in lines)
     else:
@@ -118,7 +118,7 @@ def read_order(text: str, n: int, unit: str, *, at_limit: bool = False) -> Order
     known = {one: len({*one.numbers} & {*range(1, n + 1)}) for one in _orders(visible, grammar, n)}
     most = max(((one.rank, number) for one, number in known.items()), default=(0, 0))[1]
     found = settled([one for one, number in known.items() if number >= most], visible)
-    # A reply that begins with a list means this one, even if something else in it is an order.
+    # A reply that begins with a list means that list, even if its prose holds an order.
     if found is None or (found.rank == PROSE and found.start and grammar.opening.match(visible)):
         return Order((), *nothing(reply))
     known_units = [number for number in found.numbers if 1 <= number <= n]
@@ -136,10 +136,10 @@ def read_order(text: str, n: int, unit: str, *, at_limit: bool = False) -> Order
 
 
 def authors_order(text: str, n: int, unit: str, *, in_time: bool) -> tuple[int, ...]:
-    """The order that the code of HAVEN's authors reads in a reply; () where it reads none.
+    """Return the order that the code of HAVEN's authors reads in a reply; () if it reads none.
 
-    Every number behind the unit's name counts, wherever it stands: all units, and no other. In time
-    one that comes again is too much, and without the name bare numbers will do.
+    It takes every number after the unit's name, anywhere in the reply; together they must be 1..n.
+    For an order in time (`in_time`) no number may repeat, and without the name bare numbers count.
     """
     reply = reply_text.shape(text).text
     digits = re.findall(rf"{unit}\s+([0-9]+)", reply, re.IGNORECASE)
@@ -151,18 +151,19 @@ def authors_order(text: str, n: int, unit: str, *, in_time: bool) -> tuple[int, 
 
 
 def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
-    """Rules 1 to 3: all that states an order, turned if it is announced as running backwards."""
+    """Yield the statements of an order by rules 1 to 3, turned if announced as reversed."""
     for pattern in (grammar.chain, grammar.list, grammar.rows):
         for match in pattern.finditer(text):
             start, end = match.span()
             before, after = text[max(0, start - LEAD) : start], text[end : end + denials.BEFORE]
             chain, numbers = pattern is grammar.chain, grammar.numbers(match)
-            if comment := re.search(r" ?\([^()\d]*\)\Z", match[0]):  # it may be on all units
+            # The comment may be about all units.
+            if comment := re.search(r" ?\([^()\d]*\)\Z", match[0]):
                 end -= len(comment[0])
                 after = text[end : end + denials.BEFORE]
             if chain and (grammar.tied_before.search(before) or grammar.tied_after.match(after)):
                 continue
-            # Bare numbers in a sentence are arithmetic: they have to stand on their own.
+            # Bare numbers in a sentence may be arithmetic: they count only on a line of their own.
             alone = re.search(r"(?:\A|[\n:]) ?\Z", before) and re.match(r" ?\.?(?:\n|\Z)", after)
             if not (alone or grammar.name.search(match[0]) if chain else _LIST_ENDED.match(after)):
                 continue
@@ -172,8 +173,8 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
             turn = _direction(found.lead, before, after) if found else 0
             if not found or not turn:
                 continue
-            # A list of a part of the reply may be of anything; a part of the order explains it,
-            # but on the first line.
+            # A list inside a reply may be of anything. A part of the order inside a reply explains
+            # the order, but not on the first line.
             first = guard("line end").match(text, end) and not reply_text.has_words(text[:start])
             if chain and found.rank == ALONE and len({*numbers}) < n and not first:
                 found = found._replace(rank=PROSE)
@@ -188,7 +189,7 @@ def _digits(text: str) -> list[int]:
 
 
 def _direction(lead: str, before: str, after: str) -> int:
-    """1 of an order as asked for, -1 of one announced as running backwards, 0 if that is unsure."""
+    """Return 1 for an order as requested, -1 for an announced reversed one, 0 if uncertain."""
     announced = guard("turned").search(lead.rstrip(" :\"'")) and not _NOT.search(lead)
     if announced or guard("turned behind").match(after):
         return -1

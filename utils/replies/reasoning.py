@@ -1,13 +1,13 @@
-"""The reasoning that a reply begins with, told by its form: the one reader of it for all replies.
+"""The reasoning at the beginning of a reply, known by its form: one reader for all replies.
 
-Models' answers, texts put to judges, text metrics and judges' replies all pass here. A block is
-reasoning if its marks name anything but an answer, so that the tags of the next model work too:
+Answers of models, texts for judges, text metrics and judges' replies all use it. A block is
+reasoning if its marks name anything but an answer, so that tags of future models work too:
 
     <x>...</x>   [X]...[/X]   ◁x▷...◁/x▷   <|START_X|>...<|END_X|>   <|begin_of_x|>...<|end_of_x|>
     <|channel>x ...<channel|>   <unused94>x ...<unused95>   gpt-oss's channels
 
-A name that speaks of thinking marks reasoning wherever it stands; any other name only at the start
-of a reply. A closing mark alone ends a block that the chat template opened in the prompt.
+A name that speaks of thinking marks reasoning anywhere; any other name only at the beginning of a
+reply. A closing mark alone ends a block that the chat template opened in the prompt.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import forms
 
-_FORMS = ("unused", "angle", "square", "kimi", "bars", "opens", "closes")  # groups of the mark
+# Groups of the pattern `mark`.
+_FORMS = ("unused", "angle", "square", "kimi", "bars", "opens", "closes")
 
 
 def _rules() -> dict[str, re.Pattern[str]]:
@@ -25,22 +26,22 @@ def _rules() -> dict[str, re.Pattern[str]]:
 
 
 class _Mark(NamedTuple):
-    """An opening or closing mark of a block; it closes what was opened under the same key."""
+    """An opening or closing mark of a block; a closing mark ends a block of the same key."""
 
     key: str
     closes: bool
-    thinks: bool  # its name speaks of thinking: it is reasoning wherever it stands
+    thinks: bool  # True if its name speaks of thinking: reasoning anywhere in a reply
     form: str  # one of _FORMS
     start: int
     end: int
 
 
 def strip_reasoning(text: str) -> tuple[str, bool]:
-    """Return a reply without its reasoning, and whether a block of reasoning was left open.
+    """Return a reply without its reasoning, and True if a block of reasoning is left open.
 
-    Nothing is kept of an open block. A block ends at the first closing mark of its own kind, so
-    that an opening mark quoted inside does not hide the answer. Of gpt-oss's channels the last
-    final one is the reply. A block of an unknown name that holds the whole reply is the reply.
+    Nothing is kept of an open block. A block ends at the first closing mark of its kind, so that a
+    quoted opening mark inside does not hide the answer. For gpt-oss the last final channel is the
+    reply. A block of an unknown name that holds the whole reply is the reply.
     """
     text, unfinished = _final_channel(re.sub(r"\A[\s\u200b-\u200f\u2060\ufeff]+", "", text))
     if unfinished:
@@ -55,7 +56,7 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
     last_end = {mark.key: mark.start for mark in marks if mark.closes}
     kept: list[str] = []
     start, opened, wrapped = 0, None, ""
-    is_start = True  # nothing was said so far
+    is_start = True  # no text before this mark
     seen: set[str] = set()  # keys of unknown marks inside the text
     for mark in marks:
         if opened is not None:
@@ -67,7 +68,8 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
         is_start = is_start and not text[start : mark.start].strip()
         if mark.closes:
             is_word = re.fullmatch(r"[^\W\d_]+(?:[:_][^\W\d_]+)*", mark.key) is not None
-            if mark.thinks or (is_word and mark.key not in seen):  # it was opened in the prompt
+            # Its opening mark is in the prompt.
+            if mark.thinks or (is_word and mark.key not in seen):
                 kept.clear()
                 start, is_start = mark.end, True
         elif (is_start or mark.thinks) and (
@@ -83,20 +85,20 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
 
 
 def has_reasoning_tag(text: str) -> bool:
-    """Return whether a reply opens or closes a reasoning block, or has gpt-oss's channels."""
+    """Return True if a reply opens or closes a reasoning block, or has gpt-oss's channels."""
     return any(mark.thinks for mark in _marks(text)) or bool(_rules()["channel"].match(text))
 
 
 def closes_only(text: str) -> bool:
-    """Return whether a reply's first reasoning mark closes a block that something else opened."""
+    """Return True if a reply's first reasoning mark closes a block that the prompt opened."""
     first = next((mark for mark in _marks(text) if mark.thinks), None)
     return first is not None and first.closes
 
 
 def unknown_mark(text: str) -> str:
-    """Return the mark that a reply begins with, if neither its name nor its form is known; else "".
+    """Return the mark at the beginning of a reply if its name and form are unknown; else "".
 
-    Such a mark may be a new model's: what follows is read by form, and the user is told.
+    Such a mark may be a new model's: the text is then read by its form, and the user gets a note.
     """
     text = text.lstrip()
     match = _rules()["mark"].match(text)
@@ -110,9 +112,9 @@ def unknown_mark(text: str) -> str:
 
 
 def _marks(text: str) -> list[_Mark]:
-    """The marks in a text that may begin or end a block of reasoning."""
+    """Return the marks in a text that may begin or end a block of reasoning."""
     found = []
-    is_answer = False  # inside of a half mark that names an answer: "<|channel>final ..."
+    is_answer = False  # inside a half mark that names an answer: "<|channel>final ..."
     for match in _rules()["mark"].finditer(text):
         form = next(name for name in _FORMS if match[name])
         written = match[form].strip().replace(" ", "")
@@ -120,7 +122,7 @@ def _marks(text: str) -> list[_Mark]:
         affix = _rules()["closing part" if closes else "opening name"]
         name = (affix.sub("", written) or written).lower()
         key = "think" if _rules()["thought"].fullmatch(name) else name
-        if form in ("opens", "closes", "unused"):  # the name stands behind an opening mark
+        if form in ("opens", "closes", "unused"):  # the name follows the opening mark
             key, name = "half", (match["of"] or match["thought"] or "").lower()
             closes = closes or (form == "unused" and not name)
             is_turn = form != "unused" and written.lower() != "channel" and _is_known(written)
@@ -139,15 +141,15 @@ def _marks(text: str) -> list[_Mark]:
 
 
 def _is_known(name: str) -> bool:
-    """Whether a name is one of an answer, of text, of media or of a turn."""
+    """Return True if a name belongs to an answer, a text, a medium or a turn."""
     return any(kind.fullmatch(name) for kind in (_rules()["answer name"], _rules()["common name"]))
 
 
 def _is_left_open(mark: _Mark, text: str, is_start: bool) -> bool:
-    """Whether a mark without its end is a block that was cut.
+    """Return True if an opening mark without its end begins a block that was cut.
 
     "<PERSON> walks in", "[Music] A man" and "writes <think> on the board" are text, and so is a
-    mark with nothing behind it. Of special tokens, "<|sep|>", only one that says so opens a block.
+    mark at the end of the text. A special token ("<|sep|>") opens a block only if its name says so.
     """
     rest, written = text[mark.end :], text[mark.start : mark.end].strip("<>|\uff5c")
     if mark.thinks:
@@ -159,9 +161,9 @@ def _is_left_open(mark: _Mark, text: str, is_start: bool) -> bool:
 
 
 def _final_channel(text: str) -> tuple[str, bool]:
-    """What gpt-oss says in its last final channel; whether it says something in others alone."""
+    """Return gpt-oss's last final channel, and True if the reply has other channels only."""
     final = _rules()["final channel"].match(text)
     if final and (final["mark"] or _rules()["channel"].match(text)):
         return text[final.end() :], False
-    # Such a reply begins with a channel; one further on is something that an answer quotes.
+    # Such a reply begins with a channel; a channel further on is a quotation in an answer.
     return ("", True) if _rules()["channel"].match(text) else (text, False)

@@ -1,4 +1,4 @@
-"""A reply as all readers take it: without its reasoning, up to where another turn begins."""
+"""A reply as all readers take it: without its reasoning, up to the beginning of another turn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lmms_eval_tasks.utils.replies import forms, refusals
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
 
-MAX_MARKS = 8  # combining marks kept per character: NFKC is quadratic in a run of them
+MAX_MARKS = 8  # combining marks kept per character: NFKC takes quadratic time in a run of them
 _TYPOGRAPHY = str.maketrans(
     dict.fromkeys("’‘‛′´", "'")
     | dict.fromkeys("“”„‟«»″", '"')
@@ -24,44 +24,41 @@ _WORD = re.compile(r"(?<![^\W_])[<>≤≥~≈±]?-?\d+(?:[.,:]\d+)*(?![^\W_])|[^
 
 
 class ShapedReply(NamedTuple):
-    """A reply without its reasoning, or why there is none.
+    """A reply without its reasoning, or the reason why there is none.
 
-    status: ok, or empty, truncated, model_error with an empty text. `refused` is a first opinion
-    and keeps the text: it stands only if nothing can be read (`unread`).
+    `status` is ok, or empty, truncated or model_error with an empty text. `refused` is provisional
+    and keeps the text: it counts only if nothing can be read (`unread`).
     """
 
     status: str
     text: str
 
     @property
-    def there(self) -> bool:
-        """Whether there is a text to parse."""
+    def has_text(self) -> bool:
+        """True if there is a text to parse."""
         return self.status in ("ok", "refused")
 
 
 def shape(text: str) -> ShapedReply:
-    """Return a model's text as the parsers take it: up to its end, and without what is struck out.
-
-    No text raises.
-    """
+    """Return a model's text for the parsers: up to its end, without struck-out text."""
     return _shaped(text, struck_out=False)
 
 
 def to_judge(text: str) -> tuple[str, str]:
-    """Return what of a free-text reply is put to a judge: `("ok", text without reasoning)`.
+    """Return the part of a free-text reply for a judge: `("ok", text without reasoning)`.
 
-    Of what holds no answer (empty, truncated, model_error) nothing is, and the text is "". A
-    refusal is: the papers' judges are asked about every answer that is not empty.
+    A reply without an answer (empty, truncated, model_error) gives its status and "". A refusal
+    goes to the judge: the papers' judges get every answer that is not empty.
     """
     reply = _shaped(text)
-    return ("ok", reply.text.strip()) if reply.there else (reply.status, "")
+    return ("ok", reply.text.strip()) if reply.has_text else (reply.status, "")
 
 
 def reply_status(text: str) -> str:
     """Return the status of a free-text reply: ok, empty, truncated, refused or model_error.
 
-    `empty` is a reply without a letter, digit or symbol outside its reasoning. That the
-    video does not show something is an answer (MAIA's Uncertainty and Out-of-Scope), so it is ok.
+    `empty` is a reply without a letter, digit or symbol outside its reasoning. "The video does not
+    show it" is an answer (MAIA's Uncertainty and Out-of-Scope), so it is ok.
     """
     return _shaped(text).status
 
@@ -85,20 +82,19 @@ def _shaped(text: str, *, struck_out: bool = True) -> ShapedReply:
 
 
 def unread(reply: ShapedReply) -> str:
-    """Status of a reply in which nothing could be read: `refused` or `unparsed`.
+    """Return the status of a reply in which nothing could be read: `refused` or `unparsed`.
 
-    "I cannot determine the order" gives none and must not pay: it is a refusal too.
+    "I cannot determine the order" must not score: it is a refusal too.
     """
     declined = reply.status == "refused" or refusals.declines(normalise(reply.text), ())
     return "refused" if declined else "unparsed"
 
 
 def normalise(text: str) -> str:
-    """Text with one form of each letter, quote and blank, and without markdown and special tokens.
+    """Return a text with one form per letter, quote and blank, without markdown or special tokens.
 
-    A letter set apart by bold or code marks becomes "(C)"; runs of blanks become one space, and
-    runs with a line end one line end. Check and cross marks become one of each. Linear in the
-    text's length.
+    A letter in bold or code marks becomes "(C)". A run of blanks becomes one space, or one line end
+    if it holds one. Check and cross marks become one of each. Takes time linear in the length.
     """
     rules = forms.guards("text")
     if not text.isascii():
@@ -114,16 +110,16 @@ def normalise(text: str) -> str:
 
 
 def _one_line_end(text: str) -> str:
-    """A text with one kind of line end, and without characters that nobody sees."""
+    """Return a text with one kind of line end, and without invisible characters."""
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
     return forms.guards("text")["invisible"].sub("", text)
 
 
 def fold(text: str) -> str:
-    """Text for comparing an option's: lower case, no accents, every run of other signs one space.
+    """Return a text for comparison with an option: lower case, no accents, single spaces.
 
-    A number keeps its sign and its point: "-2", "2.5", ">5". A text of signs alone ("+") is kept as
-    it is, so that it still equals itself.
+    A run of other signs becomes one space. A number keeps its sign and point: "-2", "2.5", ">5". A
+    text of signs alone ("+") stays, so that it equals itself.
     """
     plain = unicodedata.normalize("NFKD", _limit_marks(text).casefold())
     plain = "".join(c for c in plain if not unicodedata.combining(c))
@@ -131,7 +127,7 @@ def fold(text: str) -> str:
 
 
 def _limit_marks(text: str) -> str:
-    """Text in which no character carries more than MAX_MARKS combining marks."""
+    """Return a text with at most MAX_MARKS combining marks per character."""
     if text.isascii():
         return text
     kept, run = [], 0
@@ -143,7 +139,7 @@ def _limit_marks(text: str) -> str:
 
 
 def plain_lines(text: str) -> str:
-    """A reply whose sentences are to be kept as written: one kind of line end, no fence lines."""
+    """Return a reply with its sentences as written: one kind of line end, no code fences."""
     plain = without_special_tokens(_one_line_end(text))
     return forms.guards("text")["fence line"].sub("", plain).strip()
 
@@ -154,5 +150,5 @@ def without_special_tokens(text: str) -> str:
 
 
 def has_words(text: str) -> bool:
-    """Whether a text holds a letter or digit."""
+    """Return True if a text has a letter or digit."""
     return any(c.isalnum() for c in text)

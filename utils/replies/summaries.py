@@ -1,17 +1,17 @@
 """A video's summary in a reply, as keyframes and as text (HAVEN; paper, C).
 
-Readings have a `status` and `violations` as in number_statements.py.
+`status` and `violations` are those of number_statements.py.
 
-Frames ("[4, 17, 30]") are numbered 1..F as they were sampled. An array counts if all it holds are
-whole numbers, with or without "Frame" in front, in quotes or not, and a list of such numbers under
-a label, or by itself on its lines. Of several the rank decides, as in number_statements.py; an
-array among others in an array is none. Nothing is ever evaluated, and ranges ("1-5") are not read:
-an exact number is asked for.
+Frames ("[4, 17, 30]") are numbered 1..F in the order of sampling. An array counts if it holds only
+whole numbers, with or without "Frame" before them, in quotes or not. A list of such numbers counts
+under a label, or alone on its lines. Of several the rank decides, as in number_statements.py; an
+array among others in an array is none. Nothing is ever evaluated. Ranges ("1-5") are not read: the
+prompt asks for exact numbers.
 
-A text summary ("SUMMARY:" and numbered sentences): headers with numbered sentences count before
-others, and of several the last; where a number of sentences was asked for, numbered ones that
-differ need a correction between them. What "IMPORTANT FRAMES:" or "TASK 2" begins is no part of it,
-nor are the format's own placeholders ("1. [sentence 1]"). Sentences are kept as written, without
+A text summary ("SUMMARY:" and numbered sentences): headers with numbered sentences win over others,
+and of several the last counts. If the prompt asks for a number of sentences, differing numbered
+summaries need a correction between them. Text from "IMPORTANT FRAMES:" or "TASK 2" on is not part
+of it, nor are the prompt's placeholders ("1. [sentence 1]"). Sentences stay as written, without
 numbers and emphasis.
 """
 
@@ -43,9 +43,10 @@ from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
 
 
 class FrameSelection(NamedTuple):
-    """What a reply selects: `frames` are those there are, in the order given, `selected` all given.
+    """The frames that a reply selects.
 
-    Precision and recall are over the last: a frame that does not exist is a wrong one.
+    `frames` are those that exist, in the stated order; `selected` are all stated numbers. Precision
+    and recall use `selected`: a frame that does not exist is wrong.
     """
 
     frames: tuple[int, ...]
@@ -55,11 +56,12 @@ class FrameSelection(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a reply says of the video: `sentences` in order, as written."""
+    """The sentences of a reply's summary in order, as written."""
 
     sentences: tuple[str, ...]
     status: str
-    # Also `too_many_sentences` or `too_few_sentences`, `placeholder` (lines of the format itself).
+    # Also `too_many_sentences` or `too_few_sentences`, and `placeholder` (lines of the prompt's
+    # form).
     violations: Violations
 
     @property
@@ -75,7 +77,7 @@ _EMPTY_ARRAY = re.compile(r"\[\s{0,20}\]")
 _ONE = r"[\"']?(?:frames?[ #_-]{0,2})?-?\d+(?:\.0{1,3})?[\"']?"
 _AFTER_ARRAY = re.compile(r"\] ?\n?, ?\n?\Z")
 _NUMBER = re.compile(_ONE, re.IGNORECASE)
-# A list without brackets, by itself on its lines or behind a colon.
+# A list without brackets, alone on its lines or after a colon.
 _LIST = re.compile(
     rf"(?:^(?:[-•] ?)?|(?<=\D:)|(?<=\D: )){_ONE}(?:(?:,? and |[,;] ?|,?\n(?:[-•] ?)?){_ONE})*"
     rf"(?=[.,;]?$)(?!,?\n(?:[-•] ?)?{_ONE})",
@@ -92,20 +94,20 @@ _IMPORTANT = re.compile(r"important frames\s*:\s*\[?([^\]\n]+)", re.IGNORECASE)
 
 
 def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> FrameSelection:
-    """The frames that a reply selects (V2V).
+    """Return the frames that a reply selects (V2V); never raises.
 
     Args:
-        text: the model's reply, as the host hands it over. No text raises.
-        n_frames: F, number of sampled frames, which are numbered 1..F.
-        k: K, how many were asked for.
-        at_limit: the reply is as long as its limit of tokens (`uncut`).
+        text: the model's reply, as lmms-eval passes it.
+        n_frames: F, the number of sampled frames, numbered 1..F.
+        k: K, the requested number of frames.
+        at_limit: True if the reply is as long as its limit of tokens (`uncut`).
     """
     reply = reply_text.shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return FrameSelection((), frozenset(), reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     found = settled([*_selections(visible)], visible, frozenset)
-    # A reply that begins with a list means this one, even if it holds an array.
+    # A reply that begins with a list means that list, even if it holds an array.
     if found and found.rank == PROSE and found.start and _OPENING.match(visible):
         found = None
     written = visible[found.start : found.end] if found else ""
@@ -117,17 +119,17 @@ def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> 
 def read_joint(
     text: str, n_frames: int, k: int, n_sentences: int | None = None, *, at_limit: bool = False
 ) -> tuple[Summary, FrameSelection]:
-    """Summary and frames of a reply to the joint task (V2VT), with pictures or descriptions.
+    """Return summary and frames of a reply to the joint task (V2VT), with pictures or descriptions.
 
     Each has its own status and violations. Without the header "SUMMARY:" only numbered sentences
-    are a summary; without "IMPORTANT FRAMES:" an array counts, as other form.
+    are a summary; without "IMPORTANT FRAMES:" an array counts, with the violation `other_form`.
 
     Args:
         text, n_frames, k, at_limit: as for `read_frames`.
         n_sentences: as for `read_summary`.
     """
     reply = reply_text.shape(text)
-    if not reply.there:
+    if not reply.has_text:
         return Summary((), reply.status, {}), FrameSelection((), frozenset(), reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     headed = (
@@ -138,9 +140,9 @@ def read_joint(
     found, extra = settled(headed, visible, frozenset), False
     other_form = found is None or visible[found.start] != "["
     if found and (header := _HEADS.search(found.lead)):
-        # What stands before the header is the summary; only what follows is too much.
+        # Text before the header is the summary; only text after it is extra.
         extra = reply_text.has_words(header[1] + visible[found.end :])
-    elif _HEADED.search(visible):  # the header's numbers are meant, which cannot be read
+    elif _HEADED.search(visible):  # the header's numbers are meant, but cannot be read
         found = None
     else:
         other_form = True
@@ -149,15 +151,15 @@ def read_joint(
 
 
 def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
-    """The frames of a reply as the benchmark's own scoring takes them (README): in the order given.
+    """Return the frames of a reply as the authors' scoring reads them (README), in stated order.
 
-    Frames that there are, each once. Alone (V2V) the first JSON array of integers counts, or all
-    integers of the reply, of which the first k; in a joint reply those behind the first
-    "IMPORTANT FRAMES:", all of them. Reasoning is no part of a reply here either.
+    Only frames that exist, each once. For frames alone (V2V) the first k integers of the first JSON
+    array of integers, else of the whole reply; for a joint reply all integers after the first
+    "IMPORTANT FRAMES:". Reasoning is removed here too.
 
     Args:
         text, n_frames: as for `read_frames`.
-        k: how many count; None for a joint reply.
+        k: how many frames count; None for a joint reply.
     """
     reply = reply_text.shape(text)
     found = (_INTEGERS if k is not None else _IMPORTANT).search(reply.text)
@@ -171,44 +173,44 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
 
 
 def _selected(
-    reply: ShapedReply, found: Statement | None, n_frames: int, k: int, **form: bool
+    reply: ShapedReply, statement: Statement | None, n_frames: int, k: int, **form: bool
 ) -> FrameSelection:
-    if found is None:
-        # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
+    if statement is None:
+        # An empty array selects nothing: its status is `empty`, which scores 0, not `unparsed`.
         if _EMPTY_ARRAY.search(reply.text):
             return FrameSelection((), frozenset(), "empty", {})
         return FrameSelection((), frozenset(), *nothing(reply))
-    known = [number for number in found.numbers if 1 <= number <= n_frames]
+    known = [number for number in statement.numbers if 1 <= number <= n_frames]
     violations = {
-        "too_many": max(0, len(found.numbers) - k),
-        "too_few": max(0, k - len(found.numbers)),
-        "repeated": repeats([*found.numbers]),
-        "out_of_range": len(found.numbers) - len(known),
+        "too_many": max(0, len(statement.numbers) - k),
+        "too_few": max(0, k - len(statement.numbers)),
+        "repeated": repeats([*statement.numbers]),
+        "out_of_range": len(statement.numbers) - len(known),
         **form,
     }
     frames = tuple(dict.fromkeys(known))
-    return FrameSelection(frames, frozenset(found.numbers), "ok", nonzero(violations))
+    return FrameSelection(frames, frozenset(statement.numbers), "ok", nonzero(violations))
 
 
 def _selections(text: str) -> Iterator[Statement]:
-    """All arrays and lists of numbers that state a selection."""
+    """Yield all arrays and lists of numbers that state a selection."""
     for pattern in (_ARRAY, _LIST):
         for match in pattern.finditer(text):
             start, end = match.span()
-            none = text.rfind("[", 0, start) > text.rfind("]", 0, start)  # in an array
+            none = text.rfind("[", 0, start) > text.rfind("]", 0, start)  # inside another array
             if pattern is _ARRAY:
                 among = _AFTER_ARRAY.search(text[max(0, start - 9) : start])
                 none = bool(among or re.match(r"\n? ?, ?\n?\[", text[end : end + 9]))
             numbers = () if none else _numbers(match, pattern is _ARRAY)
             found = placed(text, start, end, "frames", bare=True) if numbers else None
-            # A list in a sentence, or one number that ends a reply, may be of anything.
+            # A list in a sentence, or a single number at the end, may be of anything.
             several = found and (len(numbers) > 1 or not start or found.whole)
             if found and (pattern is _ARRAY or found.rank > ALONE - bool(several)):
                 yield found._replace(numbers=numbers)
 
 
 def _numbers(match: re.Match[str], is_array: bool) -> tuple[int, ...]:
-    """Values of all parts but an empty last one; empty if one of them is no whole number."""
+    """Return the values of all parts but an empty last one; () if a part is no whole number."""
     parts = match[1].split(",") if is_array else _NUMBER.findall(match[0])
     parts = [part.strip() for part in parts]
     parts = parts[: len(parts) - (not parts[-1])]
@@ -220,17 +222,17 @@ def _numbers(match: re.Match[str], is_array: bool) -> tuple[int, ...]:
 
 
 def _is_json(array: str) -> bool:
-    """Whether an array is JSON of whole numbers, as it was asked for."""
+    """Return True if an array is JSON of whole numbers, the requested form."""
     try:
         values = json.loads(array)
-    except ValueError:  # also for numbers of more digits than Python converts
+    except ValueError:  # also a number with more digits than Python converts
         return False
     return all(type(value) is int for value in values)
 
 
 # --- summaries ------------------------------------------------------------------------------------
 
-# A line of its own or the head of one, in any case; inside a line only in capitals.
+# A line of its own or the head of a line, in any case; inside a line only in capitals.
 _HEADER = re.compile(
     r"^[^a-zA-Z0-9\n]{0,12}(?i:(?:task ?\d{1,2}[ :.–—-]{0,6})?(?:(?:video|text) )?summary)"
     r"[*_\"']{0,3} ?(?::[*_]{0,3}|$)|\b(?:VIDEO )?SUMMARY[*_]{0,3}:[*_]{0,3}",
@@ -239,7 +241,7 @@ _HEADER = re.compile(
 _NEXT_PART = re.compile(
     r"(?i:\bimportant[ _]frames\b[*_\"' ]{0,6}(?::|$|(?=\[)))|\bTASK ?2\b"
     r"|^[^a-zA-Z0-9\n]{0,12}(?i:task ?2)\b"
-    r"|^[^\w\n\[]{0,6}\[(?i:[\d ,\"'#]|frames?){1,9999}\][^\w\n]{0,6}$",  # an array by itself
+    r"|^[^\w\n\[]{0,6}\[(?i:[\d ,\"'#]|frames?){1,9999}\][^\w\n]{0,6}$",  # an array alone
     re.MULTILINE,
 )
 _MARK = r"[*_]{0,3}\(?(?:[Ss]entence )?(\d{1,3})[*_]{0,3}[.):]\)?[*_]{0,3}"
@@ -253,7 +255,7 @@ _END = re.compile(r"(?<=[.!?])[\"')\]]{0,2}\s+|(?<=[。！？])\s*")
 
 
 class _SentenceBlock(NamedTuple):
-    """Sentences as found in a block of text."""
+    """The sentences in a block of text."""
 
     sentences: list[str]
     placeholders: int
@@ -262,16 +264,16 @@ class _SentenceBlock(NamedTuple):
 
 
 def read_summary(text: str, n_sentences: int | None = None) -> Summary:
-    """The summary of a reply in the form "SUMMARY:" and numbered sentences (V2T text proxy).
+    """Return the summary of a reply, "SUMMARY:" and numbered sentences (V2T text proxy).
 
-    Without the header the numbered sentences count, and without numbers the whole text does.
+    Without the header the numbered sentences count; without numbers the whole text does.
 
     Args:
-        text: the model's reply, as the host hands it over. No text raises.
-        n_sentences: how many were asked for; None to count no violation of it.
+        text: the model's reply, as lmms-eval passes it. No text raises.
+        n_sentences: the requested number; None: any number is fine.
     """
     reply = reply_text.shape(text)
-    if reply.status != "ok":  # a refusal would otherwise be taken for a summary
+    if reply.status != "ok":  # else a refusal would count as a summary
         return Summary((), reply.status, {})
     return _summary(reply, n_sentences, prose=True)
 
@@ -302,16 +304,16 @@ def _summary(reply: ShapedReply, n_sentences: int | None, prose: bool) -> Summar
 
 
 def _block(text: str, prose: bool) -> _SentenceBlock:
-    """Sentences of a block: numbered ones, else items of a list, else those of prose."""
+    """Return the sentences of a block: numbered ones, else items of a list, else those of prose."""
     if end := _NEXT_PART.search(text):  # the frames' part begins
         text = text[: end.start()]
     text = text.strip().rstrip(" \n*_#-–—")
     marks = list(_NUMBERED.finditer(text))
     if len(marks) < 2:
-        row: list[re.Match[str]] = []  # marks 1, 2, 3, ...; other numbers are the sentences'
+        row: list[re.Match[str]] = []  # marks 1, 2, 3, ...; other numbers belong to the sentences
         for mark in _INLINE.finditer(text):
             row += [mark] if number(mark[1]) == len(row) + 1 else []
-        # One "1." inside prose ends a sentence ("... in game 1. Then ...") and begins none.
+        # A single "1." inside prose ends a sentence ("... in game 1. Then ...") and begins none.
         marks = row if len(row) > 1 or (row and not text[: row[0].start()].strip()) else marks
     extra = False
     parts: Sequence[str] = []

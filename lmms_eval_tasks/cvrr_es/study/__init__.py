@@ -1,1 +1,1 @@
-"""How far judges can be relied on: the study's tables and what it leaves open."""
+"""Reliability of judges: the study's tables, and further statistics."""

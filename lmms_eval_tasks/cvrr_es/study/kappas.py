@@ -1,10 +1,10 @@
-"""How far raters agree: Cohen's kappa with quadratic weights (vlm_judge, 3.2), alpha, leniency.
+"""Agreement of raters: Cohen's kappa with quadratic weights (vlm_judge, 3.2), and leniency.
 
 The paper writes kappa = 1 - sum(w O) / sum(w E), which needs weights of *disagreement*, and defines
-w = 1 - ((a - b) / (k - 1))^2, which is a weight of *agreement*: taken together they would give a
-perfect judge a negative number. Here d = ((a - b) / (k - 1))^2 takes the place of w; k = 5, and the
-labels are always the whole scale. The authors' code names no labels, so that its distances count
-the levels that occur: that number stands beside as `kappa_authors`. Table 5's are times 100.
+w = 1 - ((a - b) / (k - 1))^2, which is a weight of *agreement*: together they would give a perfect
+judge a negative number. Here w is d = ((a - b) / (k - 1))^2, k is 5, and the labels are always the
+whole scale. The authors' code passes no labels, so that its distances count only levels that occur;
+that number is `kappa_authors`. Table 5 has kappas times 100.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lmms_eval_tasks.cvrr_es.study.study import RatingPair, RatingPairs, ReportP
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.agreement import kappa
 
-# Bands of 5.2, each up to and including its limit. The paper leaves gaps (.20 and .21 are in
-# different bands, .205 in none): here a value belongs to the upper band as soon as it is above the
-# limit, before any rounding. The paper's "close to 0" is no limit: 0 and below is none.
+# Bands of 5.2 with their upper limits, included. The paper leaves gaps (.20 and .21 are in
+# different bands, .205 in none): here a value above a limit, before any rounding, is in the next
+# band. The paper's "close to 0" is no limit: here 0 and below is "none".
 BANDS: tuple[tuple[float, str], ...] = (
     (0.0, "none"),
     (0.2, "slight"),
@@ -35,14 +35,14 @@ Kappas = Sequence[float | None]
 
 
 def _mean(kappas: Kappas, sizes: Iterable[int]) -> float | None:
-    """Mean over groups of so many kappas each of the groups' means."""
+    """Return the mean of the groups' mean kappas; `sizes` are the numbers of kappas."""
     ends = accumulate(sizes, initial=0)
     return aggregate.mean(aggregate.mean(kappas[start:end]) for start, end in pairwise(ends))
 
 
 def _why_not(estimate: float | None, pairs: Iterable[RatingPair]) -> str:
     if estimate is None:
-        return "there is no value"
+        return "no value"
     return "all items are on one video" if len({pair.video for pair in pairs}) == 1 else ""
 
 
@@ -51,11 +51,19 @@ def _interval(
     groups: Sequence[RatingPairs],
     of_kappas: Callable[[Kappas], float | None] = lambda kappas: kappas[0],
 ) -> ReportPart:
-    """Of what follows from the kappas of some groups of pairs, by leaving out each video in turn.
+    """The interval of a statistic of the kappas of groups of pairs: a jackknife over videos.
 
-    Kappas of some videos need five sums of every video only: of 1, a, b, (a - b)^2 and a^2 + b^2.
-    Of one group they are whole numbers below 2^53, so that its kappa is as if computed from pairs.
-    Without an `interval`, `no_interval` says why.
+    The kappas of any set of videos follow from five sums per video and group: of 1, a, b, (a - b)^2
+    and a^2 + b^2. All sums are whole numbers below 2^53, so that a group's kappa is the same as
+    computed from its pairs.
+
+    Args:
+        estimate: the statistic over all pairs.
+        groups: the pairs of each kappa.
+        of_kappas: the statistic.
+
+    Returns:
+        `interval` and `no_interval`, the reason if there is no interval.
     """
     import numpy as np
 
@@ -69,9 +77,9 @@ def _interval(
         a, b = pair.rating or 0, pair.reference or 0
         sums[place[pair.video], number] += (1, a, b, (a - b) ** 2, a * a + b * b)
 
-    def statistic(drawn: Sequence[int]) -> float | None:
-        n, a, b, apart, squares = sums[drawn].sum(axis=0).T
-        expected = n * squares - 2 * a * b  # 0: nobody rated, or both gave one and the same label
+    def statistic(indices: Sequence[int]) -> float | None:
+        n, a, b, apart, squares = sums[indices].sum(axis=0).T
+        expected = n * squares - 2 * a * b  # 0: no ratings, or the same label by both throughout
         made = ((expected - n * apart) / np.where(expected, expected, np.nan)).tolist()
         return of_kappas([None if math.isnan(value) else value for value in made])
 
@@ -80,15 +88,15 @@ def _interval(
     return _there(replace(found, estimate=float(estimate or 0), n=items))
 
 
-def _there(found: stats.Interval) -> ReportPart:
-    """The interval, or the reason why there is none."""
-    if found.ends is None:
-        return {"interval": None, "no_interval": found.method.removeprefix("none: ")}
-    return {"interval": found.as_dict(), "no_interval": ""}
+def _there(interval: stats.Interval) -> ReportPart:
+    """Return the interval, or the reason why there is none."""
+    if interval.ends is None:
+        return {"interval": None, "no_interval": interval.method.removeprefix("none: ")}
+    return {"interval": interval.as_dict(), "no_interval": ""}
 
 
 def _shown(value: float | None, interval: ReportPart) -> ReportPart:
-    """A kappa, -1 to 1, as the paper prints it too (x100), with its band."""
+    """Return a kappa (-1 to 1), its value x100 as the paper prints it, and its band."""
     if value is None:
         return {"kappa": None, "percent": None, "band": None, **interval}
     band = next(name for limit, name in BANDS if value <= limit)
@@ -96,10 +104,10 @@ def _shown(value: float | None, interval: ReportPart) -> ReportPart:
 
 
 def between(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
-    """Kappa of a rater with the reference over some items, or the `reason` why there is none.
+    """Return a rater's kappa with the reference over some items, or the `reason` why there is none.
 
-    It is on `n` items; `missing` ones lack one of the two ratings, `not_whole` ones have a rating
-    such as 4.5. `kappa_authors` is over the levels that occur.
+    `n` items count; `missing` items lack one of the two ratings, `not_whole` items have a rating
+    such as 4.5. `kappa_authors` has the levels that occur as its labels.
     """
     ratings, references = [pair.rating for pair in pairs], [pair.reference for pair in pairs]
     found = kappa(ratings, references, SCALE, "quadratic")
@@ -109,7 +117,7 @@ def between(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     no_reference = not any(references)
     return {
         **_shown(found.value, _interval(found.value, [pairs]) if intervals else {}),
-        "reason": "there is no reference yet" if no_reference and pairs else found.reason,
+        "reason": "no reference yet" if no_reference and pairs else found.reason,
         "n": found.n,
         "missing": found.missing,
         "not_whole": found.off_scale,
@@ -119,12 +127,14 @@ def between(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
 
 
 def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
-    """All kappas of one rater (or panel) with the reference.
+    """Return all kappas of a rater (or panel) with the reference.
 
-    `cells` are by dimension and candidate; `by_dimension` is the mean over candidates, as the
-    averages of Table 5, and `mean` that of these. `pooled_by_dimension` and `pooled` are of all the
-    items at once: they also count that a judge ranks the candidates rightly, which no kappa of one
-    candidate can. `by_candidate` is its mean over the dimensions where it has a kappa.
+    - `cells`: by dimension and candidate.
+    - `by_dimension`: the mean over candidates, as in the averages of Table 5.
+    - `mean`: the mean of `by_dimension`.
+    - `pooled_by_dimension`, `pooled`: over all items at once. They also reward a judge that ranks
+      the candidates rightly, which no kappa of one candidate can.
+    - `by_candidate`: the mean over the dimensions where the candidate has a kappa.
     """
     parts = cells(pairs)
     found = {
@@ -133,9 +143,9 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     }
 
     def mean(*dimensions: str) -> ReportPart:
-        """Mean over dimensions of the mean over their cells, each counted alike; whatever its size.
+        """Return the mean over dimensions of the mean over their cells, regardless of cell size.
 
-        Cells without a kappa are left out, also of the mean without a video.
+        Cells without a kappa are left out, also when a video is left out for the interval.
         """
         sizes = [len(found[one]) for one in dimensions]
         every = [cell for one in dimensions for cell in found[one].values()]
@@ -147,7 +157,7 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
         interval = _interval(value, groups, lambda drawn: _mean(drawn, sizes)) if intervals else {}
         return {
             **_shown(value, interval),
-            "reason": (reasons or "there are no items") if value is None else "",
+            "reason": (reasons or "no items") if value is None else "",
             "kappa_authors": authors,
             "defined": sum(cell["kappa"] is not None for cell in every),
             "cells": len(every),
@@ -169,14 +179,20 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     }
 
 
-def difference(one: RatingPairs, other: RatingPairs) -> ReportPart:
-    """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
+def difference(minuend: RatingPairs, other: RatingPairs) -> ReportPart:
+    """Return the mean kappa of `minuend` minus that of `other` (over candidates, then dimensions).
 
-    Kappas of different answers cannot be compared (docs/metrics.md): over the items that both, and
-    the reference, gave a whole rating. Cells where either has no kappa are left out. In each
-    resample both have the same videos. Both are pairs of the same items, of which `n` count.
+    Kappas of different answers cannot be compared (docs/metrics.md), so only items count for which
+    both raters and the reference have a whole rating. Cells where either has no kappa are left out.
+    The jackknife leaves out the same videos for both.
+
+    Args:
+        minuend, other: pairs of the same items, in the same order.
+
+    Returns:
+        `value`, `n` (the items that count) and the interval.
     """
-    both = [own for own in zip(one, other, strict=True) if all(pair.whole for pair in own)]
+    both = [own for own in zip(minuend, other, strict=True) if all(pair.whole for pair in own)]
     first, second = (cells([own[side] for own in both]) for side in (0, 1))
     sizes = [len(own) for own in first.values()]
     groups = [pairs for side in (first, second) for own in side.values() for pairs in own.values()]
@@ -191,10 +207,10 @@ def difference(one: RatingPairs, other: RatingPairs) -> ReportPart:
 
 
 def leniency(pairs: RatingPairs) -> ReportPart:
-    """Mean rating minus mean reference (5.1), over the `n` items that have both.
+    """Return the mean rating minus the mean reference rating (5.1), over the `n` items with both.
 
-    Above 0 is lenient. Ratings that are not whole count as they are. The interval is that of a
-    paired difference (`stats.mean_difference`).
+    Above 0 is lenient. Ratings that are not whole count unchanged. The interval is that of a paired
+    difference (`stats.mean_difference`).
     """
     both = [pair for pair in pairs if pair.rating is not None and pair.reference is not None]
     values = [(pair.rating or 0) - (pair.reference or 0) for pair in both]

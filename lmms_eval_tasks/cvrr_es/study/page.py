@@ -1,4 +1,4 @@
-"""The report as one HTML page: a picture of the kappas with their intervals, then every table."""
+"""The report as an HTML page: a chart of the kappas with their intervals, then every table."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.study.kappas import BANDS
 from lmms_eval_tasks.cvrr_es.study.tables import Report, about, sheets
-from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, level, named, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, label_expression, level, picture
 
 if TYPE_CHECKING:
     import altair
 
-# Round of a rater -> its kind; their places are the colours.
+# Kind of a rater by its round; the order of kinds is the order of colours.
 _FINAL = "Final judge with others' ratings"
 _KINDS = {"first": "Judges alone", "collective": _FINAL, "mixture": _FINAL, "panel": "Panels"}
 
 
 def html(report: Report) -> str:
-    """The page."""
+    """Return the page."""
 
     def colour(cell: str, largest: float) -> str:
-        """The class of a coloured table's cell."""
+        """Return the CSS class of a cell in a coloured table."""
         return level(float(cell), largest) if largest and cell != "-" else ""
 
     def draw(width: int) -> altair.LayerChart:
@@ -59,7 +59,7 @@ def _chart(report: Report, width: int) -> altair.LayerChart:
     scale = alt.Scale(domain=[lowest, 1], nice=False)
     legend = alt.Legend(orient="top", columns=1 if width < WIDE else 4)
     of_kind = alt.Scale(domain=kinds, range=list(SERIES[: len(kinds)]))
-    axis = alt.Axis(labelExpr=named(names), labelPadding=9)
+    axis = alt.Axis(labelExpr=label_expression(names), labelPadding=9)
     base = alt.Chart(alt.Data(values=dots)).encode(y=alt.Y("place:O", title=None, axis=axis))
     bands = alt.Chart(alt.Data(values=striped)).mark_rect(color="var(--band)")
     return alt.layer(

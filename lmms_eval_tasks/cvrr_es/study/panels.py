@@ -1,12 +1,12 @@
-"""Panels: the judges' ratings of an answer made into one.
+"""Panels: several judges' ratings of an answer combined into one rating.
 
-The study ends with the wish for methods that weigh judges by their reliability (5.3, 6); these are
-some. Each rates every answer that at least one judge rated. What a panel takes from the reference
-is fitted by dimension, as the study's reliability scores are, and always on other folds than the
-answer's own. Ties and halves go down: a tie never pays.
+The study asks for methods that weigh judges by their reliability (5.3, 6); these are some. Each
+panel rates every answer that at least one judge rated. A panel that uses the reference is fitted by
+dimension, as the study's reliability scores are, and always on other folds than the answer's. Ties
+and halves go down, so that a tie never gains.
 
-Latent classes take a judge's errors as independent of the other judges' once the true rating is
-given. Judges that copy each other, or share a bias, break that: see benchmarks/simulation.py.
+Dawid-Skene takes the errors of judges as independent, given the true rating. Judges that copy each
+other, or share a bias, violate this: see benchmarks/simulation.py.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from lmms_eval_tasks.cvrr_es.study.selection import ByJudge, Reference, Strata, 
 
 
 def majority(ratings: Sequence[int]) -> int:
-    """The most frequent rating; of equally frequent ones the middle one, of two middle the lower.
+    """The most frequent rating; of several, the middle one, and of two middle ones the lower.
 
-    The middle one, since 1, 3 and 5 by three judges say 3 rather than 1.
+    The middle one, since 1, 3 and 5 by three judges mean 3 rather than 1.
     """
     tied = sorted(multimode(ratings))
     return tied[(len(tied) - 1) // 2]
 
 
 def mean(ratings: Sequence[int], weights: Sequence[float] | None = None) -> int:
-    """The mean on the scale; weights are not negative, and at least one is positive."""
+    """The weighted mean on the scale; weights are not negative, and at least one is positive."""
     given = weights or [1.0] * len(ratings)
     return to_scale(
         math.fsum(r * w for r, w in zip(ratings, given, strict=True)) / math.fsum(given)
@@ -40,19 +40,20 @@ def mean(ratings: Sequence[int], weights: Sequence[float] | None = None) -> int:
 
 
 def to_scale(value: float) -> int:
-    """The nearest rating of the scale; a half goes down."""
-    # Nine digits: a half that was computed from weights may lie a last bit above it.
+    """The rating on the scale nearest to a value; a half goes down."""
+    # Round to nine digits: a half computed from weights may be a last bit too high.
     nearest = math.ceil(round(value, 9) - 0.5)
     return min(max(nearest, SCALE[0]), SCALE[-1])
 
 
 RatingsByJudge = Mapping[str, Mapping[AnswerKey, int]]  # judge -> item -> rating on the scale
 
-ITERATIONS = 5000  # at most; five made-up judges of 760 to 1,400 answers took 500 to 1,000
-# The gain of the log likelihood, in nats per rating, below which it stops. EM creeps: with 1e-6 up
-# to a tenth of these answers' most probable ratings would still change.
+ITERATIONS = 5000  # the limit; five invented judges of 760 to 1,400 answers took 500 to 1,000
+# EM stops when the log likelihood gains less, in nats per rating. EM is slow at the end: with 1e-6
+# up to a tenth of these answers' most probable ratings would still change.
 TOLERANCE = 1e-10
-_TINY = 1e-300  # for log 0: what a judge was never seen to say of a class all but rules it out
+# Instead of log 0: a rating that a judge never gave to a class nearly excludes the class.
+_TINY = 1e-300
 
 
 class Latent(NamedTuple):
@@ -63,8 +64,8 @@ class Latent(NamedTuple):
     converged: bool
 
     def ratings(self) -> dict[AnswerKey, int]:
-        """The most probable rating of each item; of equally probable ones the lower."""
-        # Nine digits: what is equal by the model differs in the last bits of its sums.
+        """The most probable rating of each item; the lower one if two are equally probable."""
+        # Round to nine digits: equal probabilities differ in the last bits of their sums.
         return {
             item: -max(zip((round(p, 9) for p in own), (-one for one in SCALE), strict=True))[1]
             for item, own in self.probabilities.items()
@@ -72,22 +73,24 @@ class Latent(NamedTuple):
 
 
 def dawid_skene(ratings: RatingsByJudge, iterations: int = ITERATIONS) -> Latent:
-    """Dawid and Skene's model (1979), fitted by EM; it never sees a reference.
+    """Fit Dawid and Skene's model (1979) by EM, without any reference.
 
-    Classes are the ratings, begun from the shares of the votes, so a class means what most judges
-    mean by it: a majority that errs together moves the classes with it. It knows no order: 1 and 5
-    are as different as 1 and 2. Nothing is random, and the order of judges and items has no
-    influence.
+    The classes are the ratings. EM starts from the shares of the votes, so a class means what most
+    judges mean by it: a majority with a common error moves the classes with it. The model knows no
+    order of ratings: 1 and 5 differ as much as 1 and 2. Nothing is random, and the order of judges
+    and items has no influence.
 
-    The rounds are crowd-kit's (a test compares them); when to stop is not. crowd-kit 1.4 stops on a
-    bound that falls now and then, since it adds the classes' shares once per rating instead of once
-    per item. Measured on 21 draws of benchmarks/simulation.py's worlds: with tol=1e-9 it labels
-    answers otherwise in 9 of them, up to 129 of 400, in most after 7 to 35 rounds where the
-    likelihood still rises for 33 to 770; and it takes 0.15 to 31 s a draw, this 0.3 s at most.
+    The EM step is the same as in crowd-kit (a test compares them); the stopping rule is not.
+    crowd-kit 1.4 stops on a bound that sometimes falls, since it adds the classes' shares once per
+    rating instead of once per item. Measured on 21 draws of benchmarks/simulation.py: with tol=1e-9
+    its labels differ in 9 draws, for up to 129 of 400 answers; in most of them it stops after 7 to
+    35 steps, while the likelihood still rises for 33 to 770. It takes 0.15 to 31 s per draw; this
+    function takes 0.3 s at most.
 
     Args:
         ratings: judge -> item -> 1 to 5; missing ratings are left out.
-        iterations: at most so many; it stops where the likelihood gains less than TOLERANCE.
+        iterations: the largest number of EM steps; EM stops when the likelihood gains less than
+            TOLERANCE.
     """
     import numpy as np
 
@@ -95,7 +98,7 @@ def dawid_skene(ratings: RatingsByJudge, iterations: int = ITERATIONS) -> Latent
     items = sorted({item for own in ratings.values() for item in own})
     if not items:
         return Latent({}, 0, True)
-    # Items with the same votes share their posterior: 0 where a judge gave no rating.
+    # Items with the same votes share their posterior; 0: the judge gave no rating.
     votes_of = {item: tuple(ratings[judge].get(item, 0) for judge in judges) for item in items}
     times_of = Counter(votes_of.values())
     patterns = sorted(times_of)
@@ -126,29 +129,34 @@ def dawid_skene(ratings: RatingsByJudge, iterations: int = ITERATIONS) -> Latent
     return Latent({item: found[votes] for item, votes in votes_of.items()}, number, converged)
 
 
-FITTED = "kappa_weighted"  # the one that is fitted to the reference
+FITTED = "kappa_weighted"  # the panel that is fitted to the reference
 PANELS = ("majority", "mean", "dawid_skene", FITTED)
 
 
 class Panel(NamedTuple):
-    """The ratings of a panel (whole, 1 to 5), and what a reader should know of them."""
+    """The ratings of a panel (whole, 1 to 5), and a note for readers."""
 
     ratings: Mapping[AnswerKey, int]
     note: str = ""
 
 
 def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> Panel:
-    """One panel's ratings.
+    """Return the ratings of one panel.
 
-    Ratings that are no whole number of the scale (4.5) are left out, as in every kappa, so that
-    panels and judges are compared on the same ratings.
+    Ratings off the whole scale (4.5) are left out, as in every kappa, so that panels and judges are
+    compared on the same ratings.
 
     Args:
         name: one of PANELS.
-        reference: only looked at by the panel that is fitted to it. Where no judge of the answer
-            has a positive kappa that is the plain mean, and the note counts the answers.
+        ratings: by judge and item.
+        reference: used only by the panel that is fitted to it.
+        strata: dimension and fold of each item.
+
+    Returns:
+        The panel. FITTED is the plain mean for an answer if none of its judges has a positive
+        kappa; the note counts such answers.
     """
-    # Sums are of math.fsum, so the judges' order has no influence.
+    # math.fsum sums exactly, so the order of judges has no influence.
     votes: dict[AnswerKey, dict[str, int]] = {}
     dimensions: dict[str, dict[str, dict[AnswerKey, int]]] = {}
     for judge, own in sorted(ratings.items()):
@@ -158,7 +166,7 @@ def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> 
                 of_dimension = dimensions.setdefault(strata[item].dimension, {})
                 of_dimension.setdefault(judge, {})[item] = int(rating)
     found: dict[AnswerKey, int] = {}
-    if name == "dawid_skene":  # the most probable class, fitted in each dimension
+    if name == "dawid_skene":  # the most probable class, with a model per dimension
         models = {dimension: dawid_skene(own) for dimension, own in sorted(dimensions.items())}
         for model in models.values():
             found |= model.ratings()
@@ -179,5 +187,5 @@ def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> 
         weights = [max(0.0, kappas[strata[item]][judge] or 0.0) for judge in of_item]
         plain += not any(weights)
         found[item] = mean([*of_item.values()], weights if any(weights) else None)
-    why = "plain mean, no judge of the answer has a positive kappa"
+    why = "plain mean, because no judge of the answer has a positive kappa"
     return Panel(found, f"{why}: {plain}" if plain else "")

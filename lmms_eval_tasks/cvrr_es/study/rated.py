@@ -1,4 +1,4 @@
-"""What a judge task rates, and which others' ratings it shows."""
+"""The answers that a judge task rates, and the other judges' ratings that it shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.items import CvrrDoc, RatingDoc
 from lmms_eval_tasks.cvrr_es.judge import MOST
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from lmms_eval_tasks.cvrr_es.settings import CVRR_RATINGS, CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.selection import JudgeChoice, Selection
@@ -19,25 +18,25 @@ from lmms_eval_tasks.errors import DataError
 
 @dataclass(frozen=True)
 class JudgeTask:
-    """One judge task of a run."""
+    """The answers, shown ratings and reference of one judge task."""
 
     round: str  # one of labels.ROUNDS
-    candidates: Sequence[Aligned]  # whose answers are rated
-    reference: Mapping[AnswerKey, float]  # empty if there is none yet
-    # First ratings that may be shown; none in the first round.
+    candidates: Sequence[Aligned]  # candidates whose answers are rated
+    reference: Mapping[AnswerKey, float]  # empty without a reference
+    # First-round ratings that may be shown; empty for the task of the first round.
     first: Mapping[AnswerKey, Sequence[RatingRow]] = field(default_factory=dict)
-    rule: Selection | None = None  # the mixture's, and the judges that it shows of each item
-    chosen: Mapping[AnswerKey, JudgeChoice] = field(default_factory=dict)
+    rule: Selection | None = None  # the mixture's rule, and the judges that it shows for each item
+    choices: Mapping[AnswerKey, JudgeChoice] = field(default_factory=dict)
 
     def docs(self, rows: Sequence[CvrrDoc]) -> list[RatingDoc]:
-        """Docs of all answers to these questions, by question, then by candidate."""
+        """The docs of all answers to these questions, by question, then by candidate."""
         made: list[RatingDoc] = []
         for row in rows:
             for own in self.candidates:
                 if (question := row["id"]) not in own.answers:
                     continue
                 item = AnswerKey(question, own.candidate)
-                choice = self.chosen.get(item)
+                choice = self.choices.get(item)
                 shown = [
                     one.as_dict()
                     for one in self.first.get(item, ())
@@ -67,7 +66,7 @@ class JudgeTask:
         return made
 
 
-def make(
+def make_judge_task(
     task: str,
     *,
     candidates: Sequence[Aligned],
@@ -77,23 +76,28 @@ def make(
     rule: Selection,
     judge: str,
 ) -> JudgeTask:
-    """What one judge task rates.
+    """Return the answers, shown ratings and reference of one judge task.
 
     Args:
+        task: one of JUDGE_TASKS.
+        candidates: the candidates and their answers.
         places: dimension and video of every question.
-        first: of any judge; other rounds are left out.
-        judge: name of the model under test, whose own ratings only the mixture may show to it.
+        first: ratings of any judge; rounds other than the first are left out.
+        reference: reference ratings; may be empty.
+        rule: the mixture's rule.
+        judge: name of the model under test; only the mixture may show it its own ratings.
 
     Raises:
-        DataError: ratings of others, or a reference, are needed and not there; the reference is
-            of other answers; there are more judges of one answer than names for them.
+        DataError: other judges' ratings, or a reference, are missing; the reference rates other
+            answers; an answer has more judges than there are names.
     """
     asked = {AnswerKey(question, one.candidate) for one in candidates for question in one.answers}
     known = {row.item: row.rating for row in reference if row.rating is not None}
     if reference and not known.keys() & asked:
         raise DataError(
-            f"{task}: no reference rating is of these answers: compare the ids of the questions "
-            f"and the names of the candidates in {CVRR_REFERENCE}"
+            f"{task}: no reference rating belongs to these answers: compare the "
+            "ids of the questions and the names of the candidates in the files "
+            "of --cvrr-reference"
         )
     kind = JUDGE_TASKS[task]
     if kind == "first":
@@ -105,14 +109,14 @@ def make(
             shown.setdefault(row.item, []).append(row)
     if not shown:
         raise DataError(
-            f"{task}: no first-round rating of these answers by a judge other than {judge}: "
-            f"name them with {CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
-            "questions and the names of the candidates"
+            f"{task}: no first-round rating of these answers by a judge other "
+            f"than {judge}: name them with --cvrr-ratings, and compare the ids "
+            "of the questions and the names of the candidates"
         )
     most = max(sum(row.rating is not None for row in rows) for rows in shown.values())
     if most > MOST:
         raise DataError(
-            f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer"
+            f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer files"
         )
     if kind == "collective":
         return JudgeTask(kind, candidates, known, shown)

@@ -1,14 +1,14 @@
-"""Ratings of candidate answers, one row for each: what the study's tasks, debate and report share.
+"""Ratings of candidates' answers, a row each; the study's tasks, debate and report share them.
 
-They come from saved samples of our judges or from files. A file holds one JSON object a line:
+They come from saved samples of our judges, or from files with one JSON object a line:
 
     {"dimension": "partial_actions", "question": "partial_actions/012",
      "video": "partial_actions/v3.mp4", "candidate": "TimeChat", "judge": "GPT-4o",
      "round": "first", "rating": 4, "reason": "...", "status": "ok"}
 
-Rows that cannot be right, such as with a rating off the scale, are collected, a line each: they
-stop, unless the user leaves them out (`--allow-bad-items`). Ratings that are all the same, and
-judges that rated only part, are no errors: `notes` tells of them.
+Rows with errors, such as a rating off the scale, are collected, a line each: they raise an error,
+unless the user leaves them out (`--allow-bad-items`). A judge whose ratings are all the same, or
+who rated only some answers, is no error: see `rating_notes`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from lmms_eval_tasks.media.sources import bad_items, stop
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.released_files import read_lines
-from lmms_eval_tasks.utils.validation import told as told_of
+from lmms_eval_tasks.utils.validation import validation_problems as told_of
 
 OK = Status.OK.value
 _SOME = Field(pattern=r"\S")
 
 
 class AnswerKey(NamedTuple):
-    """What a rating is of: one candidate's answer to one question."""
+    """The key of a rated answer: a candidate's answer to a question."""
 
     question: str
     candidate: str
@@ -57,46 +57,47 @@ class RatingRow:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     dimension: Annotated[str, _one_of(DIMENSIONS)]
-    question: str  # its id, `DIMENSION/NNN`: its place in the annotations, from 1
-    # `DIMENSION/NAME`, the cluster of intervals: names of two dimensions are not comparable.
+    question: str  # the id, `DIMENSION/NNN`: the question's place in the annotations, from 1
+    # `DIMENSION/NAME`, the cluster of intervals: two dimensions may use the same name for different
+    # videos.
     video: str
-    candidate: Annotated[str, _SOME]  # who answered
-    judge: Annotated[str, _SOME]  # who rated
+    candidate: Annotated[str, _SOME]  # the model that answered
+    judge: Annotated[str, _SOME]  # the model that rated
     round: Annotated[str, _one_of(ROUNDS)]
     rating: Annotated[StrictFloat, Field(ge=min(RATINGS), le=max(RATINGS))] | None
-    reason: str = ""  # what the judge gave for it
-    status: str = OK  # or why there is no rating (parse_failure, empty_answer, ...)
-    empty: StrictBool = False  # the candidate's answer: the published scripts skip such ones
-    rated: str = ""  # hash of the rated text and what it answers (`rated_hash`); "" if not known
+    reason: str = ""  # the judge's
+    status: str = OK  # else the reason for no rating (parse_failure, empty_answer, ...)
+    empty: StrictBool = False  # the candidate's answer is empty; published scripts skip it
+    rated: str = ""  # hash of question, video and answer (`rated_hash`); "" if not known
 
     @property
     def item(self) -> AnswerKey:
-        """What was rated."""
+        """The key of the rated answer."""
         return AnswerKey(self.question, self.candidate)
 
     def as_dict(self) -> dict[str, object]:
-        """Plain types, for a line of a file."""
+        """The row in plain types, for a line of a file."""
         return {name: one for name, one in asdict(self).items() if name != "rated" or one}
 
 
 def rated_hash(question: str, video: str, answer: str) -> str:
-    """The hash of an answer and of what it answers: a question's id is its place in a file."""
+    """The hash of an answer, its question and its video: an id is only a place in a file."""
     return digest([question.strip(), video, answer])
 
 
 class Same(NamedTuple):
-    """The ratings that are of the answers at hand."""
+    """The ratings of the answers at hand."""
 
     rows: list[RatingRow]
-    others: int  # how many were left out, being of other questions, videos or answers
+    others: int  # number of ratings of other questions, videos or answers: left out
 
 
 def same(rows: Iterable[RatingRow], expected: Mapping[AnswerKey, str]) -> Same:
-    """The rows without those that are of something else under the same ids.
+    """The rows without ratings of something else under the same ids.
 
     Args:
-        rows: of any judge.
-        expected: the hash of each answer at hand; of other answers nothing is known.
+        rows: ratings by any judge.
+        expected: the hash of each answer at hand; rows of further answers stay.
     """
     given = list(rows)
     kept = [row for row in given if row.rated in ("", expected.get(row.item, row.rated))]
@@ -104,7 +105,7 @@ def same(rows: Iterable[RatingRow], expected: Mapping[AnswerKey, str]) -> Same:
 
 
 def folded(name: str) -> str:
-    """A name's letters and digits, in one case: "GPT-4o mini" and "gpt4o_Mini" are one model."""
+    """A name's letters and digits in lower case: "GPT-4o mini" and "gpt4o_Mini" are equal."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
 
 
@@ -113,26 +114,26 @@ _SAMPLES = re.compile(r"_samples_(?P<task>.+)\.jsonl$")
 
 
 class Loaded(NamedTuple):
-    """Rows in the order of their files, each once, and what was left out by the user's leave."""
+    """Rows in the order of their files, without repeats, and the rows that the user leaves out."""
 
     rows: list[RatingRow]
-    problems: Mapping[str, str]  # file and line -> what is wrong
-    runs: list[saved_runs.SavedRun]  # among the files
+    problems: Mapping[str, str]  # file and line -> error
+    runs: list[saved_runs.SavedRun]  # the saved runs among the files
 
 
-def read(paths: Sequence[Path]) -> list[RatingRow]:
-    """The rows of `load`."""
-    return load(paths).rows
+def read_ratings(paths: Sequence[Path]) -> list[RatingRow]:
+    """Return the rows of `load_ratings`."""
+    return load_ratings(paths).rows
 
 
-def load(paths: Sequence[Path]) -> Loaded:
-    """The ratings in files and folders; in folders all *.jsonl, of saved samples our judges'.
+def load_ratings(paths: Sequence[Path]) -> Loaded:
+    """The ratings in files and folders; in a folder from all *.jsonl, but only our judges' samples.
 
     Raises:
-        DataError: there are none, a file cannot be read, or rows cannot be right and
+        DataError: there are none, a file cannot be read, or rows have errors and
             `--allow-bad-items` was not given.
     """
-    # Every judge's rating of an item in a round, by these: place and row, which may be repeated.
+    # The ratings of each judge for an item in a round: place and row; a row may be repeated.
     found: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
     problems: dict[str, str] = {}
     runs: list[saved_runs.SavedRun] = []
@@ -151,10 +152,10 @@ def load(paths: Sequence[Path]) -> Loaded:
         if all(other == row for _, other in more):
             rows.append(row)
             continue
-        for place, _ in more:  # nobody knows which one counts
+        for place, _ in more:  # it is not known which one is right
             problems[place] = (
-                f"another rating of {row.candidate}'s answer to {row.question} by {row.judge} "
-                f"({row.round}) is at {first}: none of them is kept"
+                f"another rating of {row.candidate}'s answer to {row.question} "
+                f"by {row.judge} ({row.round}) is at {first}: both are skipped"
             )
     named: dict[AnswerKey, RatingRow] = {}
     for row in rows:
@@ -164,20 +165,21 @@ def load(paths: Sequence[Path]) -> Loaded:
         other = named.get(row.item, row)
         if row.rated not in ("", other.rated):
             problems[f"{row.question}, {row.candidate}, {row.judge} ({row.round})"] = (
-                f"rates another question, video or answer than {other.judge} ({other.round}) does "
-                "under the same id: the runs' data differ"
+                f"rates another question, video or answer than {other.judge} "
+                f"({other.round}) under the same id: the runs have different "
+                "data"
             )
     rows = same(rows, {item: row.rated for item, row in named.items()}).rows
     where = ", ".join(map(str, paths))
     if not rows:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
-        raise DataError(f"{where}: no ratings that can be used{told}")
+        raise DataError(f"{where}: no usable ratings{told}")
     stop(where, bad_items(problems, "ratings cannot be used"))
     return Loaded(rows, problems, runs)
 
 
-def notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[str]:
-    """What to know of ratings that can be used: a line each."""
+def rating_notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[str]:
+    """Yield lines for readers: on constant judges, and on judges that did not rate all items."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}
     for row in rows:
@@ -187,8 +189,9 @@ def notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[s
         whole = [row.rating for row in own if row.rating in RATINGS]
         if len(set(whole)) == 1 and len(whole) > 1:
             yield (
-                f"{judge} ({name}): all {len(whole):,} ratings are {whole[0]:g}: a constant "
-                "judge's kappa is 0, and none with another that always gives the same"
+                f"{judge} ({name}): all {len(whole):,} ratings are "
+                f"{whole[0]:g}: the kappa of a constant judge is 0, and there "
+                "is none between two constant judges"
             )
         if part := every - rated:
             why = Counter(row.status for row in own if row.rating is None and row.item in part)
@@ -204,7 +207,7 @@ def notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[s
 def _entries(
     paths: Sequence[Path], runs: list[saved_runs.SavedRun]
 ) -> Iterator[tuple[str, object]]:
-    """Place and content of every line of the files, and of every item of saved runs."""
+    """Yield place and content of every line of files and item of saved runs; extend `runs`."""
 
     def is_ours(file: Path) -> bool:
         samples = _SAMPLES.search(file.name)
@@ -222,7 +225,7 @@ def _entries(
         files |= dict.fromkeys(file.resolve() for file in own)
     for file in files:
         if _SAMPLES.search(file.name):
-            runs.append(run := saved_runs.read(file))
+            runs.append(run := saved_runs.read_saved_run(file))
             for item in saved_runs.saved_items(run):
                 entry = {n: item[n] for n in _FIELDS & item.keys()}
                 if {"asked", "video", "answer"} <= item.keys():
@@ -240,15 +243,15 @@ def _adapter() -> TypeAdapter[RatingRow]:
 
 
 def _row(entry: object) -> RatingRow:
-    """A checked row.
+    """Return a validated row.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: the row's error.
     """
     row = _adapter().validate_python(entry)
     for name, value in (("question", row.question), ("video", row.video)):
         if not value.startswith(f"{row.dimension}/"):
-            raise ValueError(f"{name}: {value!r} is none of {row.dimension}")
+            raise ValueError(f"{name}: {value!r} does not belong to {row.dimension}")
     if (row.rating is None) == (row.status == OK):
-        raise ValueError(f"rating: {row.rating} does not go with the status {row.status!r}")
+        raise ValueError(f"rating: {row.rating} does not fit the status {row.status!r}")
     return row

@@ -1,8 +1,8 @@
-"""Reference ratings of 1 to 5: agents with the reference answer debate, or one model has it.
+"""Reference ratings of 1 to 5: a debate of language models with the reference answer, or one model.
 
-Language models without the video (vlm_judge, 3.2 and 4.1): GPT-4o and GPT-3.5 debate, which is what
-kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). They debate as the
-study's code has it (judges/debate.py): GPT-4o decides, after two calls or five. Prompts are ours.
+The models do not see the video (vlm_judge, 3.2 and 4.1). The debate of GPT-4o and GPT-3.5 is the
+reference of kappa; GPT-3.5 alone is the study's text judge (`single`). The debate follows the
+study's code (judges/debate.py): GPT-4o decides, after two calls or five. The prompts are ours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.cvrr_es.judge import prompt
+from lmms_eval_tasks.cvrr_es.judge import load_judge_prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import JudgeError
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
     from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, CvrrRelease
 
-NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
-ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
-PAPER_AGENTS = ("gpt-3.5-turbo", "gpt-4o")  # Table 1; the second one may change, and decides
+NAME = "cvrr_es_reference"  # name of the criterion, and of its costs
+ROUND = "reference"  # one of labels.ROUNDS, and the name of the file of prompts
+# Table 1; the second one may change its rating, and decides.
+PAPER_AGENTS = ("gpt-3.5-turbo", "gpt-4o")
 PAPER_SINGLE = "gpt-3.5-turbo"
 
 
@@ -48,28 +49,28 @@ class ReferenceRating(BaseModel):
 
 
 class AnswerToRate(NamedTuple):
-    """One candidate's answer to rate, and what it is rated by."""
+    """A candidate's answer to rate, with its question and reference."""
 
     of: CvrrQuestion
-    candidate: str  # who answered; never shown
-    answer: str  # as it stands, even if it is empty
-    empty: bool  # it holds no letter, digit or symbol
+    candidate: str  # the model that answered; never shown
+    answer: str  # unchanged, even if empty
+    empty: bool  # True if it has no letter, digit or symbol
 
     @property
     def item(self) -> AnswerKey:
-        """What is rated."""
+        """The key of the answer."""
         return AnswerKey(self.of.id, self.candidate)
 
 
 class ReferenceVerdict(NamedTuple):
     """An answer and its verdict."""
 
-    asked: AnswerToRate
+    answer: AnswerToRate
     verdict: Verdict
 
     def row(self, label: str) -> RatingRow:
-        """The rating as a line of a file; without one, its status says why."""
-        of, candidate, _, empty = self.asked
+        """Return the rating as a row of a file; without a rating, the row's status tells why."""
+        of, candidate, _, empty = self.answer
         score = self.verdict.score
         return RatingRow(
             *(of.dimension, of.id, of.video_id, candidate, label, ROUND),
@@ -77,38 +78,42 @@ class ReferenceVerdict(NamedTuple):
             reason="" if score is None else self.verdict.reason,
             status=self.verdict.status,
             empty=empty,
-            rated=rated_hash(of.question, of.video_id, self.asked.answer),
+            rated=rated_hash(of.question, of.video_id, self.answer.answer),
         )
 
     def transcript(self, label: str) -> dict[str, object]:
-        """The rating, what it is of, and the verdict: `parts` are a debate's turns in order."""
-        one = self.asked.of
-        texts = {"question": one.question, "reference": one.reference, "answer": self.asked.answer}
+        """Return the row, the texts and the verdict; `parts` has the turns of a debate in order."""
+        one = self.answer.of
+        texts = {"question": one.question, "reference": one.reference, "answer": self.answer.answer}
         return {**self.row(label).as_dict(), "asked": texts, "verdict": self.verdict.as_dict()}
 
 
 def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) -> JudgeConfig:
-    """The debate, or with `single` the one judge, that gives the reference ratings.
+    """Return the configuration of the debate, or with `single` of the one judge.
 
-    The user's setting of the judge is not looked at: who judges answers is another decision.
+    The setting of the answers' judge (`--judge` of a run) is ignored: it is another decision.
 
     Args:
-        spec: a judge in its short form, or a file, such as a debate's; None for the paper's.
+        spec: a judge in its short form, or a file, such as a debate's; None: the paper's.
+        env: environment variables, for the key.
+        single: one judge instead of a debate.
 
     Raises:
-        JudgeError: it cannot be used as configured, or is of the other kind.
+        JudgeError: the judge cannot be used as configured, is a debate although `single`, or is no
+            debate although not `single`.
     """
     if spec is None or not spec.strip():
         names = [PAPER_SINGLE] if single else PAPER_AGENTS
         if not env.get(KEY, "").strip():
             raise JudgeError(
-                f"{' and '.join(names)} at OpenAI (the paper's) needs a key: set {KEY}, or name "
-                "others with --judge: MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
+                f"{' and '.join(names)} at OpenAI (the paper's choice) requires "
+                f"a key: set {KEY}, or name others with --judge: "
+                "MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
             )
         agents = [judges.resolve(name, env, default_model="") for name in names]
         return agents[0] if single else JudgeConfig(DEBATE, members=(*agents, agents[-1]))
     try:
-        # No model's name equals this one, since no judge is the paper's for reference ratings.
+        # "" equals no model's name, since no model is the paper's judge for reference ratings.
         found = judges.resolve(spec, env, default_model="")
     except JudgeError as error:
         raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
@@ -120,13 +125,13 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
     return found
 
 
-def criterion() -> Criterion:
-    """The criterion of a reference rating; `fields` has its fields.
+def reference_criterion() -> Criterion:
+    """The criterion of a reference rating; see `fields` for its fields.
 
     Raises:
-        PromptError: the user's file does not fit.
+        PromptError: the user's file of prompts does not fit.
     """
-    own = prompt(ROUND)
+    own = load_judge_prompt(ROUND)
     texts = own.text["system"], own.text["user"]
 
     def score(reply: ReferenceRating) -> float:
@@ -135,15 +140,15 @@ def criterion() -> Criterion:
     return Criterion(NAME, *texts, ReferenceRating, score, own.hash, bare="rating")
 
 
-def fields(asked: AnswerToRate) -> dict[str, str]:
-    """What the criterion's template shows of an answer; the candidate's name is not among it."""
-    remark = f"\n{prompt(ROUND).text['empty']}" if asked.empty else ""
-    texts = {"question": asked.of.question, "reference": asked.of.reference}
-    return {**texts, "candidate": asked.answer, "remark": remark}
+def fields(answer: AnswerToRate) -> dict[str, str]:
+    """The fields of the criterion's template for an answer, without the candidate's name."""
+    remark = f"\n{load_judge_prompt(ROUND).text['empty']}" if answer.empty else ""
+    texts = {"question": answer.of.question, "reference": answer.of.reference}
+    return {**texts, "candidate": answer.answer, "remark": remark}
 
 
 def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[AnswerToRate]:
-    """The answers to rate: candidate by candidate, in the release's order; empty ones too."""
+    """The answers to rate: by candidate, in the release's order; with empty answers."""
     return [
         AnswerToRate(one, own.candidate, own.answers[one.id], one.id in own.empty)
         for own in aligned
@@ -152,65 +157,68 @@ def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[Answer
     ]
 
 
-def rate(judge: Judge, asked: Sequence[AnswerToRate]) -> list[ReferenceVerdict]:
-    """Rate answers, as many at once as requests may be in flight; trouble becomes a status."""
+def rate(judge: Judge, answers: Sequence[AnswerToRate]) -> list[ReferenceVerdict]:
+    """Rate answers, as many at once as requests may be in flight; an error becomes a status."""
     from lmms_eval_tasks.judges.run import ordered_map
 
-    wanted = criterion()
+    wanted = reference_criterion()
     return ordered_map(
-        lambda one: ReferenceVerdict(one, judge.verdict(wanted, fields(one))), asked, NAME
+        lambda one: ReferenceVerdict(one, judge.verdict(wanted, fields(one))), answers, NAME
     )
 
 
 class _StandIn(Judge):
-    """Notes what it is asked and gives a reply of the usual length, always the same rating."""
+    """A judge that records its requests and always replies with the same rating at usual length."""
 
     def __init__(self, config: JudgeConfig, rating: int) -> None:
         self.config, self.rating = config, rating
-        self.asked: list[LikelyRequest] = []
+        self.requests: list[LikelyRequest] = []
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
         reason = " ".join(["word"] * (REPLY_TOKENS - 10))
         reply = json.dumps({"reason": reason, "rating": self.rating})
-        self.asked += [(criterion, dict(fields), reply)] * samples
+        self.requests += [(criterion, dict(fields), reply)] * samples
         said = Verdict(float(self.rating), "ok", reason, reply, judge=self.config.label)
         return [said] * samples
 
 
-def estimate(config: JudgeConfig, asked: Sequence[AnswerToRate]) -> list[str]:
-    """The work of rating `asked` in words, asking nobody: each model, all together, notes.
+def estimate(config: JudgeConfig, answers: Sequence[AnswerToRate]) -> list[str]:
+    """Estimate the work of rating answers in words, without requests: per model, in all, and notes.
 
-    Every turn of a debate is put together as it is, between stand-ins. Without repairs and without
-    what is in the cache already.
+    The requests of every turn of a debate are built between stand-ins. Repairs and cached replies
+    are not counted.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.debate import DebateJudge
 
-    # Two candidates may give the same answer, which is asked about once.
-    different = {(one.of.question, one.of.reference, one.answer): one for one in asked}
+    # Two candidates may give the same answer, which needs one request.
+    different = {(one.of.question, one.of.reference, one.answer): one for one in answers}
     models = dict.fromkeys(config.members or (config,))
-    # The agents differ, so that the debate is as long as it can be.
+    # The stand-ins give different ratings, for the longest possible debate.
     played = {one: _StandIn(one, number) for number, one in enumerate(models, 1)}
     members = [played[one] for one in config.members]
     judge: Judge = DebateJudge(config, members) if members else played[config]
     for one in different.values():
-        judge.verdict(criterion(), fields(one))
-    plans = [plan(model, own.asked) for model, own in played.items()]
+        judge.verdict(reference_criterion(), fields(one))
+    plans = [plan(model, own.requests) for model, own in played.items()]
     total = CostEstimate()
     for each in plans:
         total.add(each)
     notes = [note for each in plans for note in each.notes]
     if config.members:
-        notes.append("at most: where both agents give the same rating at once, two calls of five")
-    if len(different) < len(asked):
-        notes.append(f"{len(asked) - len(different):,} answers are another candidate's too: free")
+        notes.append("upper bound: where both agents agree at once, two calls instead of five")
+    if len(different) < len(answers):
+        notes.append(
+            f"{len(answers) - len(different):,} answers are identical to another "
+            "candidate's and cost nothing"
+        )
     lines = [f"{one.label}: {summary(each)}" for one, each in zip(models, plans, strict=True)]
     return [
         *lines,
         f"all: {total.calls:,} calls, {price(total.cost)}",
         *notes,
-        f"assumed: {REPLY_TOKENS} tokens for each reply; no repairs",
+        f"assumed: {REPLY_TOKENS} tokens for each reply; no repeated requests",
         f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]

@@ -1,10 +1,10 @@
-"""A judge's reply as a rating of 1 to 5, or why there is none: the judge is the model under test.
+"""A reader of the rating of 1 to 5 in the reply of a judge that is the model under test.
 
-Objects and bare ratings are found by the judges' reader (judges/reader.py), with its rules: nothing
-is guessed, clipped or rounded, and of two different ratings none counts. The paper's prompt asks
-for the score under 'Judgement' and for a reply under 'rating': both are read. Here is what the
-judges of the study write beside (Figures 7 to 13): `[4]`, `[[4]]`, keys and values without braces,
-objects whose quotes are escaped, the name of a level.
+The judges' reader (judges/reader.py) finds objects and bare ratings, with its rules: it does not
+guess, clip or round, and of two different ratings neither counts. The paper's prompt asks for the
+score under 'Judgement' and for a reply under 'rating': both are read. This module handles further
+forms that the study's judges write (Figures 7 to 13): `[4]`, `[[4]]`, keys and values without
+braces, objects with escaped quotes, the name of a level.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _RATING_KEYS = (
     *("judgement", "Judgement", "judgment", "Judgment"),
 )
 _REASON_KEYS = ("reason", "Reason", "reasoning", "Reasoning", "explanation", "Explanation")
-# What models add to the two keys, such as a number for each of the rubric's five qualities: text,
-# and no rating. An object with any other key is unparsed (judges/reader.py).
+# Keys that models add, such as a number for each of the rubric's five qualities: they are text, and
+# no rating. An object with any other key is unparsed (judges/reader.py).
 _MORE = (
     *("analysis", "level", "label", "comment", "comments", "feedback", "confidence"),
     *("relevance", "accuracy", "comprehensiveness", "creativity", "granularity"),
@@ -53,18 +53,18 @@ _VALUE = re.compile(
 )
 _MAY_RATE = re.compile(rf"[0-9]|\b{_NAME}\b", re.IGNORECASE)
 _LEAD = r"(?P<lead>(?:^|[.;,!?)]\s)[-#*_ \t]*(?:(?:my|the|your|overall|total|final)\s+){0,3})"
-_OTHER = "judge?ment|verdict|level"  # labels that the reader does not know
+_OTHER = "judge?ment|verdict|level"  # labels that the judges' reader does not know
 _SIGN = r"[*_]*(?:\s?\([^()\n]{1,20}\)[*_]*)?\s?[:=][\s*_]*"
 _OTHER_LABEL = re.compile(
     rf"{_LEAD}(?:{_OTHER})(?={_SIGN}['\"]?[0-9])", re.IGNORECASE | re.MULTILINE
 )
-# A label with a value that the reader does not know.
+# A label with a value that the judges' reader does not know.
 _STATED = re.compile(
     rf"{_LEAD}(?:rating|score|{_OTHER})(?P<sign>{_SIGN})(?P<quote>['\"]?)"
     rf"(?P<value>\[{{1,2}}[^\[\]\n]{{1,20}}\]{{1,2}}|{_NAME}\b(?:\s*[-:(\[]{{0,2}}\s*[0-9][\])]{{0,2}})?"
     rf"|{_NUMBER}\s*\(\s*{_NAME}\s*\))"
     r"(?P=quote)(?=[*_]*\s*(?:\Z|[.,;:!\n]|[-\u2013\u2014]\s))"
-    # Not the first one of several.
+    # Not the first of several ratings.
     rf"(?![*_\s]*(?:[,/&~\u2013\u2014-]|or\b|and\b|to\b)[\s\[\"'(]*(?:[0-9]|{_NAME}\b))",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -79,86 +79,87 @@ _REASON = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _OTHER_JUDGE = re.compile(r"^.*\bJudge [A-Z]\b.*$(?:(?<=:)\n.*$)?", re.MULTILINE)
-# Not \u00e8, which the object itself undoes.
+# Not \u00e8, which JSON itself unescapes.
 _ESCAPE = re.compile(r"\\(?!u[0-9a-fA-F]{4})(.)", re.DOTALL)
 _MARKS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class RatingReply(NamedTuple):
-    """What a reply says."""
+    """The rating, reason and status of a reply."""
 
     rating: int | None  # 1 to 5
-    reason: str  # what the judge gave for it; "" if nothing
+    reason: str  # the judge's; "" if there is none
     status: str  # ok; else empty, truncated, refused, model_error (answers.py) or unparsed
 
 
-def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
-    """The rating in a judge's reply. No text raises.
+def read_rating(reply: str, sources: Sequence[str] = ()) -> RatingReply:
+    """Read the rating in a judge's reply; never raises.
 
-    A rating off the scale, between two levels (4.5), or beside another one is `unparsed`, and so is
-    what stands in a text of `shown`. A rating without a reason counts.
+    A reply is `unparsed` if its rating is off the scale, lies between two levels (4.5), differs
+    from another rating in it, or quotes a text in `sources`. A rating without a reason counts.
 
     Args:
-        shown: what the candidate wrote, which the judge may quote. Not what other judges said:
-            agreeing with one of them word for word is a rating (the paper's Figure 7 has some).
+        reply: the judge's reply.
+        sources: texts of the candidate, which the judge may quote; not the other judges' texts,
+            since a judge may agree word for word (the paper's Figure 7 has such ratings).
     """
     try:
-        rest = without_reasoning(reply, KEYS, shown)
+        rest = without_reasoning(reply, KEYS, sources)
     except UnreadableError:
         return RatingReply(None, "", "truncated")
-    # What looks like reasoning, or like the next turn, in an object's text is its own.
+    # In an object's text, marks of reasoning or of a next turn are part of the text.
     is_own = OBJECT_FIRST.match(rest) or strip_reasoning(rest)[0] != rest.strip()
     shaped = reply_text.ShapedReply("ok", rest) if is_own else reply_text.shape(rest)
-    if not shaped.there:
+    if not shaped.has_text:
         return RatingReply(None, "", shaped.status)
     try:
-        text = reply_text.without_special_tokens(shaped.text)  # of chat templates
-        rating, reason = _rating(_unescaped(text), shown)
+        text = reply_text.without_special_tokens(shaped.text)  # special tokens of chat templates
+        rating, reason = _rating(_unescaped(text), sources)
     except UnreadableError as error:
         cut = error.status is Status.TRUNCATED
         return RatingReply(None, "", "truncated" if cut else reply_text.unread(shaped))
     return RatingReply(rating, reason if reply_text.has_words(reason) else "", "ok")
 
 
-def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
-    """Rating and reason: of an object, of one without braces, or as stated.
+def _rating(text: str, sources: Sequence[str]) -> tuple[int, str]:
+    """Return rating and reason: from an object, an object without braces, or a statement.
 
     Raises:
         UnreadableError: there is no rating, or more than one.
     """
     spans = list(objects(text, KEYS))
     if any(span.value is not None and span.value.keys() & set(KEYS) for span in spans):
-        found = _of_object(text, shown)
+        found = _of_object(text, sources)
         lines = dict.fromkeys(_OTHER_JUDGE.sub("", outside(spans, text)).splitlines())
-        told = [folded(source) for source in shown]
+        told = [folded(source) for source in sources]
         for line in filter(_MAY_RATE.search, lines):
             if any(folded(line) in source for source in told):
-                continue  # quoted
+                continue  # a quote
             try:
                 other = _stated(_levelled(line), ())
             except UnreadableError:
-                continue  # no rating; or a scale, as where the rubric is repeated
+                continue  # no rating, or the scale of a repeated rubric
             if other != found[0]:
                 raise UnreadableError("different ratings in one reply")
         return found
     if (whole := _braced(text)) is not None:
-        if any(folded(whole) in folded(source) for source in shown):
+        if any(folded(whole) in folded(source) for source in sources):
             raise UnreadableError("the reply repeats the candidate's text")
         try:
-            return _of_object(whole, shown)
+            return _of_object(whole, sources)
         except UnreadableError:
-            pass  # `Rating: 4` in front of free text is stated, and no object
+            pass  # `Rating: 4` before free text is a statement, not an object
     plain = _levelled(text)
     try:
-        rating = _stated(plain, shown)
+        rating = _stated(plain, sources)
     except UnreadableError:
         plain = _levelled(_OTHER_JUDGE.sub("", text))
-        rating = _stated(plain, shown)
+        rating = _stated(plain, sources)
     return rating, _reason(plain)
 
 
-def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
-    value: Any = reader.read(text, _Schema, shown)
+def _of_object(text: str, sources: Sequence[str]) -> tuple[int, str]:
+    value: Any = reader.read_reply(text, _Schema, sources)
     values = [span.value for span in objects(text, KEYS) if span.value]
     ratings = {str(_number(own[key])) for own in values for key in _RATING_KEYS if key in own}
     if len(ratings) > 1:
@@ -166,20 +167,22 @@ def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
     return int(value.rating), value.reason.strip()
 
 
-def _stated(text: str, shown: Sequence[str]) -> int:
-    # As the reply itself was taken: without special tokens, and without the marks of a turn.
-    plain = [reply_text.without_special_tokens(one) for one in shown]
-    plain += [reply_text.shape(one).text for one in shown]
+def _stated(text: str, sources: Sequence[str]) -> int:
+    # As for the reply: without special tokens, and without the marks of a turn.
+    plain = [reply_text.without_special_tokens(one) for one in sources]
+    plain += [reply_text.shape(one).text for one in sources]
     if any(folded(text) == folded(one) for one in plain):
         raise UnreadableError("the reply repeats the candidate's text")
-    value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
+    value: Any = reader.read_reply(
+        text, _Schema, [*sources, *plain, *map(_levelled, plain)], bare="rating"
+    )
     return int(value.rating)
 
 
 def _reason(text: str) -> str:
-    """What a reply without an object gives as its reason.
+    """Return the reason in a reply without an object.
 
-    What follows `Reason:`, else all that is not the rating itself.
+    It is the text after `Reason:`, else all text but the rating.
     """
     labelled = _REASON.search(text)
     rest = "" if _level(_unfenced(text)) is not None else text
@@ -191,12 +194,13 @@ def _reason(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    r"""A reply whose quotes are escaped (`{\n \"rating\": \"[[4]]\"`), without its escapes.
+    r"""Return a reply whose quotes are escaped (`{\n \"rating\": \"[[4]]\"`) without its escapes.
 
-    Only where the first key of the reply is: escapes in a reason are for its own object to undo.
+    Only if the first key of the reply is escaped: escapes in a reason belong to its own object.
     """
     start = max(text.find("{"), 0)
-    blank, escaped = r"[\s{\"`]", r"\\[nrt]"  # no run of them can be divided in two ways
+    # No text can be divided in two ways between these runs.
+    blank, escaped = r"[\s{\"`]", r"\\[nrt]"
     lead = rf"{blank}*(?:(?:json\b|{escaped})(?:{blank}|{escaped})*)?"
     first = rf"{lead}\\[\"'](?:{'|'.join(KEYS)})\\[\"']\s*:"
     if not re.match(first, text[start:]):
@@ -205,12 +209,12 @@ def _unescaped(text: str) -> str:
 
 
 def _braced(text: str) -> str | None:
-    """A reply that is an object without its braces (Figure 11), with them; None if it is none.
+    """Return a reply that is an object without braces (Figure 11) with them; None if it is none.
 
-    `json` and quotation marks before it, as in the figure, are dropped, with those behind it.
+    Removes `json` and quotation marks before it, as in the figure, and as many after it.
     """
     names = "|".join(KEYS)
-    # The two runs cannot share a character: matching takes one pass.
+    # The two runs share no character, so that matching takes a single pass.
     lead = re.match(rf"[\s\"`]*(?:json\b[\s\"`]*)?(?=([\"']?)(?:{names})\1\s*:)", text)
     if lead is None:
         return None
@@ -218,14 +222,14 @@ def _braced(text: str) -> str | None:
     for _ in range(lead[0].count('"')):
         body = body.removesuffix('"').rstrip()
     body = body.rstrip("` \t\r\n").removesuffix(",")
-    # A rating alone needs no braces to be read.
+    # A rating alone can be read without braces.
     return "{" + body + "}" if len(re.findall(rf"\b(?:{names})\b[\"']?\s*:", body)) > 1 else None
 
 
 def _levelled(text: str) -> str:
-    """A text whose statements of a rating read `Rating: 4`, where they were others.
+    """Return a text with every statement of a rating in the form `Rating: 4`.
 
-    A statement is labelled, or is the whole text, or its first line.
+    A statement has a label, or is the whole text, or its first line.
     """
     if (whole := _level(_unfenced(text))) is not None:
         return str(whole)
@@ -243,10 +247,10 @@ def _levelled(text: str) -> str:
 
 
 def _level(text: str) -> int | None:
-    """The whole number of a text that is nothing but one rating, None if it is not.
+    """Return the number of a text that is nothing but one whole rating; None if it is not.
 
-    A level's name alone is one, since the rubric has each name once; a name beside another level's
-    number, and 4.5, are none. Whether the number is on the scale is not looked at.
+    The name of a level is a rating, since each name occurs once in the rubric. A name with another
+    level's number, and 4.5, are none. The number may be off the scale.
     """
     match = _VALUE.fullmatch(text.strip().strip("*_\"'`").strip().removesuffix(".").strip())
     if match is None:
@@ -266,7 +270,7 @@ def _unfenced(text: str) -> str:
 
 
 def _number(value: object) -> object:
-    """A rating in another notation ("[[4]]", [[4]], "Good (4)") as its number."""
+    """Return a rating in another notation ("[[4]]", [[4]], "Good (4)") as its number."""
     for _ in range(2):
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
@@ -276,7 +280,7 @@ def _number(value: object) -> object:
 
 
 def _text(value: object) -> str:
-    """A reason in another form: null is none, a list of texts is one text."""
+    """Return a reason in another form as a text: null is "", a list of texts is joined."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return " ".join(value)
     if isinstance(value, str):

@@ -1,9 +1,9 @@
-"""The reliability report, computed once into one plain dict: the JSON that tables and page show.
+"""The reliability report as one plain dict, computed once: the JSON that tables and page show.
 
-Who is who: *raters* are all judges in all rounds; *judges* in the narrow sense, of panels and
-alpha, are those that rated alone (round `first`), the final judge's own first ratings among them:
-that is what the collective's final judge knows as well. A rater that made the reference is left
-out, since it would be compared with itself.
+*Raters* are all judges in all rounds. *Judges* in the narrow sense, of panels and alpha, are those
+that rated alone (round `first`), with the final judge's own first ratings: these the final judge of
+the collective knows as well. The rater that made the reference is left out, since it would be
+compared with itself.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import krippendorff_alpha
 
 Report = dict[str, Any]
-_SHOWN = ("first", "reference", "collective", "mixture")  # the order of raters' rounds
+_SHOWN = ("first", "reference", "collective", "mixture")  # order of the raters' rounds
 
 
 def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
-    """Compute everything; JSON knows all types in it.
+    """Compute the report; its types are those of JSON.
 
     Raises:
-        DataError: as `study`; a reference of several raters; no rater left but the reference
-            itself.
+        DataError: see `study`; the reference is by several raters; there is no other rater.
     """
     referees = sorted({Rater(row.judge, row.round) for row in reference})
     if len(referees) > 1:
         raise DataError(
-            f"the reference is of {len(referees)} raters: "
-            f"{', '.join(f'{judge} ({name})' for judge, name in referees)}: name one's file "
-            "with --reference; the others' can be among the ratings"
+            f"the reference comes from {len(referees)} raters: "
+            f"{', '.join(f'{judge} ({name})' for judge, name in referees)}: "
+            "name the file of one rater with --reference; the others can be "
+            "among the ratings"
         )
     made = study(rows, reference)
     order = sorted(made.raters, key=lambda rater: (_SHOWN.index(rater.round), rater.judge))
     raters = {rater: made.raters[rater] for rater in order if rater not in referees}
     if not raters:
-        raise DataError("there are no ratings but the reference's: name files of other judges too")
+        raise DataError("the only ratings are the reference's: name also files of other judges")
     alone = {rater.judge: own for rater, own in raters.items() if rater.round == "first"}
     told = [_rater(_name(rater), own, *rater) for rater, own in raters.items()]
     strata = selection.strata(made.items, made.places)
     panels = _panels(made, alone, strata)
-    # Squared differences, as in the quadratic kappa; ratings that are not whole are as if missing.
+    # Squared differences, as in the quadratic kappa; ratings that are not whole count as missing.
     rated = [[pair.rating for pair in every] for every in zip(*alone.values(), strict=True)]
     alpha = krippendorff_alpha(rated, SCALE) if len(alone) > 1 else None
-    # The best single judge is best in hindsight: chosen by its kappa on the very items.
+    # The best single judge is best in hindsight: chosen by its kappa on the same items.
     known = [one for one in told[: len(alone)] if one["kappa"]["mean"]["kappa"] is not None]
     best = min(known, key=lambda one: -one["kappa"]["mean"]["kappa"], default={"judge": None})
     compared = [
@@ -95,41 +95,41 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
 
 
 def _name(rater: Rater) -> str:
-    """As tables call it: the judge, and how it came to its ratings unless it rated alone."""
+    """The name of a rater in tables: the judge, and its round unless it rated alone."""
     how = {"first": "", "reference": ", with reference"}
     return rater.judge + how.get(rater.round, f", {rater.round}")
 
 
-def _rater(name: str, own: RatingPairs, judge: str = "", how: str = "panel") -> Report:
-    """What a rater or a panel gave, and how far it can be relied on."""
-    candidates = sorted({pair.item.candidate for pair in own})
+def _rater(name: str, pairs: RatingPairs, judge: str = "", how: str = "panel") -> Report:
+    """The ratings of a rater or panel, its kappas and its leniency."""
+    candidates = sorted({pair.item.candidate for pair in pairs})
     return {
         "name": name,
         "judge": judge,
         "round": how,
         "itself": [one for one in candidates if folded(one) == folded(judge) != ""],
-        "kappa": kappas.reliability(own),
-        "leniency": kappas.leniency(own),
-        "ratings": summaries(own),
+        "kappa": kappas.reliability(pairs),
+        "leniency": kappas.leniency(pairs),
+        "ratings": summaries(pairs),
     }
 
 
 def _panels(
-    made: Study, alone: Mapping[str, RatingPairs], strata: selection.Strata
+    study: Study, alone: Mapping[str, RatingPairs], strata: selection.Strata
 ) -> dict[str, tuple[RatingPairs, str]]:
-    """Every panel's ratings and what a reader should know of them, by its name in tables."""
+    """The pairs and the note of every panel, by its name in tables."""
     given = {judge: {pair.item: pair.rating for pair in own} for judge, own in alone.items()}
-    truth = {pair.item: pair.rating for pair in made.reference}
+    truth = {pair.item: pair.rating for pair in study.reference}
     found: dict[str, tuple[RatingPairs, str]] = {}
     for name in PANELS if len(alone) > 1 else ():
         if name != FITTED or len({one.fold for one in strata.values()}) > 1:
             own = panel(name, given, truth, strata)
         else:
-            own = Panel({}, "not computed: fitting on other videos needs two videos or more")
+            own = Panel({}, "not computed: fitting on other videos requires two videos or more")
         if name == FITTED and not truth:
             own = Panel({})
         pairs = [
-            pair._replace(rating=own.ratings.get(pair.item), asked=pair.item in own.ratings)
+            pair._replace(rating=own.ratings.get(pair.item), was_asked=pair.item in own.ratings)
             for pair in next(iter(alone.values()))
         ]
         title = {"dawid_skene": "Dawid-Skene", FITTED: "kappa-weighted mean"}.get(name, name)
@@ -137,22 +137,24 @@ def _panels(
     return found
 
 
-def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Iterator[str]:
-    """What a reader of the numbers must know."""
+def _notes(
+    study: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow]
+) -> Iterator[str]:
+    """Yield notes for readers of the numbers."""
     if not reference:
         yield (
-            "no kappa: there are no reference ratings yet; make them with `lmms-eval-tasks debate` "
-            "and name their file with --reference"
+            "no kappa, because there are no reference ratings: make them with "
+            "`lmms-eval-tasks debate` and name their file with --reference"
         )
     referees = {Rater(row.judge, row.round) for row in reference}
-    for judge, name in sorted(made.raters.keys() & referees):
-        yield f"{judge} ({name}) made the reference: not compared with itself"
+    for judge, name in sorted(study.raters.keys() & referees):
+        yield f"{judge} ({name}) made the reference and is not compared with itself"
     videos: dict[str, set[str]] = {}
-    for place in made.places.values():
+    for place in study.places.values():
         videos.setdefault(place.dimension, set()).add(place.video)
     fewest = min(map(len, videos.values()))
     if fewest > 1 and (told := stats.few(fewest)):
         yield told
     compared = [row for row in rows if Rater(row.judge, row.round) not in referees]
-    yield from ratings.notes(compared, made.items)
-    yield from (f"reference: {line}" for line in ratings.notes(reference, made.items))
+    yield from ratings.rating_notes(compared, study.items)
+    yield from (f"reference: {line}" for line in ratings.rating_notes(reference, study.items))

@@ -1,8 +1,7 @@
-"""What the judge study is computed from: each rater's ratings, beside those of one reference.
+"""The data of the judge study: each rater's ratings with the reference ratings.
 
-Numbers on the scale that are not whole (4.5) come in: means and leniency take them as they are,
-agreement leaves them out and counts them, since kappa knows five labels and rounding would invent
-one.
+Ratings between two levels (4.5) are kept: means and leniency take them unchanged. Agreement leaves
+them out and counts them, since kappa knows five labels and rounding would invent one.
 """
 
 from __future__ import annotations
@@ -16,37 +15,37 @@ from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS, SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow
 from lmms_eval_tasks.errors import DataError
 
-ReportPart = dict[str, Any]  # of the report, as its JSON has it
+ReportPart = dict[str, Any]  # a part of the report's JSON
 _ORDER = {slug: place for place, slug in enumerate(DIMENSIONS)}
 
 
 class Rater(NamedTuple):
-    """Who rated, and how: a judge that rates alone and in a collective is two raters."""
+    """A judge in a round: a judge that rates alone and in a collective is two raters."""
 
     judge: str
     round: str
 
 
 class QuestionPlace(NamedTuple):
-    """Where a question stands."""
+    """The dimension and the video of a question."""
 
     dimension: str
     video: str
 
 
 class RatingPair(NamedTuple):
-    """A rater's rating of one answer, and the reference's."""
+    """A rater's rating of an answer, and the reference rating."""
 
     item: AnswerKey
     dimension: str
     video: str
-    rating: float | None  # None where it failed, or nobody asked
+    rating: float | None  # None if the rating failed or was not requested
     reference: float | None
-    asked: bool = True  # whether the rater has a row for it
+    was_asked: bool = True  # True if the rater has a row for the item
 
     @property
     def whole(self) -> bool:
-        """Whether both are labels of the scale, so that kappa knows them."""
+        """True if both ratings are labels of the scale, as kappa requires."""
         return self.rating in RATINGS and self.reference in RATINGS
 
 
@@ -54,31 +53,31 @@ RatingPairs = Sequence[RatingPair]
 
 
 class Study(NamedTuple):
-    """Ratings of the same items by several raters."""
+    """The ratings of the same items by several raters."""
 
-    places: Mapping[str, QuestionPlace]  # of questions
-    items: Sequence[
-        AnswerKey
-    ]  # that anyone has a row for: by dimension as in tables, question, name
-    raters: Mapping[Rater, RatingPairs]  # a pair for every item; the reference's rater too
-    reference: RatingPairs  # beside itself, for every item; empty if there is none yet
+    places: Mapping[str, QuestionPlace]  # by question
+    items: Sequence[AnswerKey]  # with a row of any rater: by dimension as in tables, question, name
+    raters: Mapping[Rater, RatingPairs]  # a pair for every item; includes the reference's rater
+    # The reference paired with itself, for every item; empty if there is none.
+    reference: RatingPairs
 
 
 def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
-    """A study of these rows, in whatever order they come; one of each rater for each item.
+    """Return the study of these rows, in any order; a rater has at most one row per item.
 
     Raises:
-        DataError: a question in two dimensions or on two videos; no item in common with the
-            reference.
+        DataError: a question is in two dimensions or on two videos; the ratings and the reference
+            have no item in common.
     """
     truth = {row.item: row.rating for row in reference}
     rated = {row.item for row in rows}
     if truth and not rated & truth.keys():
         one, other = min(rated), min(truth)
         raise DataError(
-            "the ratings and the reference have no item in common, such as "
-            f"{one.question} by {one.candidate} and {other.question} by {other.candidate}: "
-            "compare the ids of the questions and the names of the candidates"
+            "the ratings and the reference have no item in common, for example "
+            f"{one.question} by {one.candidate} and {other.question} by "
+            f"{other.candidate}: compare the ids of the questions and the names "
+            "of the candidates"
         )
     places: dict[str, QuestionPlace] = {}
     given: dict[Rater, dict[AnswerKey, float | None]] = {}
@@ -86,9 +85,10 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
         place = QuestionPlace(row.dimension, row.video)
         if (known := places.setdefault(row.question, place)) != place:
             raise DataError(
-                f"question {row.question}: is in the dimension {known.dimension} on the video "
-                f"{known.video!r} in one row and in {row.dimension} on {row.video!r} in another: "
-                "an id names one question on one video"
+                f"question {row.question}: is in the dimension "
+                f"{known.dimension} on the video {known.video!r} in one row and "
+                f"in {row.dimension} on {row.video!r} in another: an id must "
+                "stand for one question on one video"
             )
     for row in rows:
         given.setdefault(Rater(row.judge, row.round), {})[row.item] = row.rating
@@ -96,9 +96,11 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
         rated | truth.keys(), key=lambda item: (_ORDER[places[item.question].dimension], item)
     )
 
-    def pairs(own: Mapping[AnswerKey, float | None]) -> RatingPairs:
+    def pairs(ratings: Mapping[AnswerKey, float | None]) -> RatingPairs:
         return [
-            RatingPair(item, *places[item.question], own.get(item), truth.get(item), item in own)
+            RatingPair(
+                item, *places[item.question], ratings.get(item), truth.get(item), item in ratings
+            )
             for item in items
         ]
 
@@ -107,7 +109,7 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
 
 
 def cells(pairs: RatingPairs) -> dict[str, dict[str, list[RatingPair]]]:
-    """By dimension, in the order of the paper's tables, then by candidate."""
+    """The pairs by dimension, in the order of the paper's tables, then by candidate."""
     found: dict[str, dict[str, list[RatingPair]]] = {}
     for pair in sorted(pairs, key=lambda one: (_ORDER[one.dimension], one.item.candidate)):
         found.setdefault(pair.dimension, {}).setdefault(pair.item.candidate, []).append(pair)
@@ -115,7 +117,7 @@ def cells(pairs: RatingPairs) -> dict[str, dict[str, list[RatingPair]]]:
 
 
 def summaries(pairs: RatingPairs) -> ReportPart:
-    """Of all of a rater's ratings, and of those of every candidate, and in every dimension."""
+    """The summaries of a rater's ratings: of all, by candidate, and by dimension and candidate."""
     names = sorted({pair.item.candidate for pair in pairs})
     return {
         "overall": summary(pairs),
@@ -130,16 +132,16 @@ def summaries(pairs: RatingPairs) -> ReportPart:
 
 
 def summary(pairs: RatingPairs) -> ReportPart:
-    """A rater's ratings of some items: Table 4, the left of Figure 4, and what failed.
+    """Return a summary of a rater's ratings of items: Table 4, the left of Figure 4, failures.
 
-    `mean` is of all ratings, whole or not, None if there are none: a failure is no rating.
-    `distribution` is how often each whole one was given; those such as 4.5 are `not_whole`. Items
-    without a rating are `failed` if there is a row for them, else `missing`: nobody asked.
-    `coverage` is the share that has a rating.
+    - `mean`: of all ratings, whole or not; None if there are none.
+    - `distribution`: the count of each whole rating; `not_whole`: the count of others, such as 4.5.
+    - `failed`: items with a row but no rating; `missing`: items without a row.
+    - `coverage`: the share of items with a rating.
     """
     given = [pair.rating for pair in pairs if pair.rating is not None]
     counts = Counter(given)
-    asked = sum(pair.asked for pair in pairs)
+    asked = sum(pair.was_asked for pair in pairs)
     return {
         "mean": math.fsum(given) / len(given) if given else None,
         "rated": len(given),

@@ -1,7 +1,7 @@
-"""The report's tables: as data for its page, and as printed on a terminal.
+"""The tables of the report: as data for its page, and as text on a terminal.
 
-They are no layouts of leaderboards/: their numbers are of several judges, panels and candidates
-together, in `report.py`'s dict and not in a run's rows, and the page colours the same cells.
+They are not layouts of leaderboards/: they show several judges, panels and candidates together,
+from `report.py`'s dict instead of a run's rows, and the page colours some cells.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ Report = Mapping[str, Any]
 
 
 class Sheet(NamedTuple):
-    """A table."""
+    """A table as data."""
 
-    title: str  # what it shows, and which table of the paper
-    names: Sequence[str]  # headings of names, and of numbers
+    title: str  # its content, and the paper's table
+    names: Sequence[str]  # headings of the columns of names
     columns: Sequence[str]
     rows: Sequence[tuple[Sequence[str], Sequence[str]]]  # names, and numbers as text
-    notes: Sequence[str]  # what it rests on, a line each
-    coloured: float = 0  # the number that has the darkest colour; 0: no colours
+    notes: Sequence[str]  # caveats, a line each
+    coloured: float = 0  # the value with the darkest colour; 0: no colours
 
 
 def sheets(report: Report) -> list[Sheet]:
-    """The tables in the order of the page; those without any number are left out."""
+    """The tables in the order of the page, without those that have no number."""
     found = [of(report) for of in (_summary, _agreement, _differences, _ratings, _distribution)]
     return [sheet for sheet in found if any(has_numbers(cells) for _, cells in sheet.rows)]
 
 
 def printed(report: Report) -> list[Table]:
-    """The same for a terminal."""
+    """Return the tables for a terminal."""
     return [
         table
         for sheet in sheets(report)
@@ -54,24 +54,24 @@ def printed(report: Report) -> list[Table]:
 
 
 def _percent(value: float | None, decimals: int = 2) -> str:
-    """Times 100, as the paper prints kappas; a dash for None."""
+    """Return a value times 100, as the paper prints kappas; a dash for None."""
     return fixed(None if value is None else 100 * value, decimals)
 
 
 def _apart(part: Report, decimals: int = 3) -> list[str]:
-    """A difference with its sign, and its interval."""
+    """Return a difference with its sign, and its interval."""
     value = part["value"]
     return [NONE if value is None else signed(value, decimals), _span(part, decimals)]
 
 
 def _span(part: Report, decimals: int = 3) -> str:
-    """A number's interval as [low, high]; a dash where there is none."""
+    """Return a number's interval as "[low, high]"; a dash if there is none."""
     own = part["interval"]
     return f"[{fixed(own['low'], decimals)}, {fixed(own['high'], decimals)}]" if own else NONE
 
 
 def _cells(report: Report, part: Report, candidate: str, key: str) -> list[float | None]:
-    """A number of a candidate in each dimension; None where there are no answers."""
+    """Return a number of a candidate for each dimension; None without answers."""
     by_dimension = [part["cells"][one] for one in report["data"]["dimensions"]]
     return [own.get(candidate, {}).get(key) for own in by_dimension]
 
@@ -82,7 +82,7 @@ def _heads(report: Report, last: str) -> list[str]:
 
 
 def _with_reference(report: Report) -> list[Report]:
-    """All raters; last the reference, if there is one, named so."""
+    """Return all raters, then the reference under the name "reference", if there is one."""
     last = report["reference"]
     return [*report["raters"], *([{**last, "name": "reference", "itself": []}] if last else [])]
 
@@ -91,7 +91,7 @@ def _with_reference(report: Report) -> list[Report]:
 
 
 def about(report: Report) -> list[str]:
-    """What every number of the report rests on: the answers, the reference, the intervals."""
+    """The basis of every number of the report: the answers, the reference, the intervals."""
     data, reference = report["data"], report["reference"]
     videos = f"{data['videos']:,} videos"
     return [
@@ -100,7 +100,8 @@ def about(report: Report) -> list[str]:
         "kappa: quadratic weights, labels 1 to 5, with the reference of "
         f"{reference['name']} ({reference['ratings']['overall']['rated']:,} ratings)"
         if reference
-        else "no kappa: no reference ratings yet (make them with `debate`, name with --reference)",
+        else "no kappa, because there are no reference ratings (`debate` makes "
+        "them, --reference names their file)",
         f"intervals: 95 %, clustered by {videos}"
         if data["videos"] > 1
         else "no intervals: all answers are on one video",
@@ -108,7 +109,7 @@ def about(report: Report) -> list[str]:
 
 
 def _summary(report: Report) -> Sheet:
-    """A line per rater and panel: kappa in both ways, its band, and how it rates."""
+    """A row per rater and panel: both kappas, the band, and its ratings."""
     rows = []
     for part in (*report["raters"], *report["panels"]):
         told, mean, pooled = part["ratings"]["overall"], *map(part["kappa"].get, ("mean", "pooled"))
@@ -121,21 +122,24 @@ def _summary(report: Report) -> Sheet:
     basis, compared, intervals = about(report)
     notes = [
         f"{basis}; {compared}",
-        "kappa: mean over candidates, then over dimensions (Table 5's averages); pooled: over "
-        "all answers at once; n: answers that both rated",
-        "minus reference: leniency, above 0 rates too high; its interval is clustered by video",
-        f"{intervals}; * is among the candidates, so it judges itself too",
+        "kappa: mean over candidates, then over dimensions (Table 5's "
+        "averages); pooled: over all answers at once; n: answers that both "
+        "rated",
+        "minus reference: leniency; above 0 the judge rates too high; its "
+        "interval is clustered by video",
+        f"{intervals}; * is also a candidate, so it judges itself too",
     ]
     if alpha := report["alpha"]:
         notes.append(
             "Krippendorff's alpha (interval) of the judges that rated alone: "
-            f"{fixed(alpha['value'], 3)}, over {alpha['n']:,} answers that two or more rated"
+            f"{fixed(alpha['value'], 3)}, over {alpha['n']:,} answers that two "
+            "or more rated"
         )
     columns = [
         *("kappa", "x100", "95 %", "band", "pooled\nkappa", "n"),
         *("mean\nrating", "minus\nreference", "95 %", "failed", "rated\n%"),
     ]
-    return Sheet("How far each judge can be relied on", ["judge"], columns, rows, notes)
+    return Sheet("Reliability of each judge", ["judge"], columns, rows, notes)
 
 
 def _agreement(report: Report) -> Sheet:
@@ -170,7 +174,7 @@ def _agreement(report: Report) -> Sheet:
 
 
 def _differences(report: Report) -> Sheet:
-    """Final judges with others' ratings against themselves alone, panels against the best judge."""
+    """Final judges with others' ratings minus themselves alone; panels minus the best judge."""
     folds = report["data"]["folds"]
     return Sheet(
         "Kappa of final judges with others' ratings, and of panels, minus that of a judge alone",
@@ -181,16 +185,18 @@ def _differences(report: Report) -> Sheet:
             for one in report["differences"]
         ],
         [
-            "paired, on the answers that both rated; intervals hold fixed what was fitted and who "
-            "was chosen; how a mixture chose its judges is not in the ratings",
-            "panels: of all judges that rated alone, minus the best of them in hindsight; the "
-            f"kappa-weighted mean is fitted to the reference of other videos ({folds} folds)",
+            "paired, on the answers that both rated; intervals take the fit "
+            "and the choice of judges as fixed; the ratings do not say how a "
+            "mixture chose its judges",
+            "panels: all judges that rated alone, minus the best of them in "
+            "hindsight; the kappa-weighted mean is fitted to the reference of "
+            f"other videos ({folds} folds)",
         ],
     )
 
 
 def _ratings(report: Report) -> Sheet:
-    """Table 4: mean ratings of candidates by judges and dimensions."""
+    """Table 4: mean ratings of candidates by judge and dimension."""
     rows = []
     for candidate in report["data"]["candidates"]:
         for part in _with_reference(report):
@@ -204,13 +210,16 @@ def _ratings(report: Report) -> Sheet:
         ["candidate", "judge"],
         _heads(report, "all"),
         rows,
-        ["of the answers that the judge rated; all: each answer counts alike; * judges itself"],
+        [
+            "mean over the answers that the judge rated; all: each answer counts "
+            "the same; * judges itself"
+        ],
         coloured=max(RATINGS),
     )
 
 
 def _distribution(report: Report) -> Sheet:
-    """The left of Figure 4, as numbers."""
+    """The left of Figure 4 in numbers."""
     rows = []
     for part in _with_reference(report):
         told = part["ratings"]["overall"]
@@ -223,12 +232,12 @@ def _distribution(report: Report) -> Sheet:
         rows.append(([part["name"]], [*shares, *counts]))
     columns = [f"{one}\n{name}" for one, name in RATINGS.items()]
     return Sheet(
-        "How ratings are spread, % (the left of the paper's Figure 4)",
+        "Distribution of ratings, % (left part of the paper's Figure 4)",
         ["judge"],
         [*columns, "rated", "not\nwhole", "failed", "no\nrow"],
         rows,
         [
-            "shares of the whole ratings. Ratings such as 4.5 count in means, not in kappas; a "
-            "failure is no rating",
+            "shares of the whole-number ratings. Ratings such as 4.5 count in "
+            "means, not in kappas; failures do not count",
         ],
     )

@@ -1,1 +1,1 @@
-"""HAVEN's records: read, made of a user's own videos (3.2, A), shown, rated by people (B)."""
+"""HAVEN's records: reading, building from a user's own videos (3.2, A), and drawing them (B)."""

@@ -1,7 +1,8 @@
-"""One record as an HTML page: frames, shots, keyframes, key shots, sentences and their alignment.
+"""One record as an HTML page: frames, shots, keyframes, key shots, sentences and alignments.
 
-A box for each shot with its pictures, their importance, and what is said of it; above, summary and
-document with the shots that each sentence tells about. The page loads nothing and needs no script.
+Each shot is a box with its pictures, their importance and its description. Above the boxes are the
+summary and the document, with the shots of each sentence. The page loads nothing and needs no
+script.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from lmms_eval_tasks.haven.options import SOURCES
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.report.pages import filled
 
-_GOLDEN = 137.508  # degrees of hue from one sentence to the next: neighbours never look alike
+_GOLDEN = 137.508  # degrees of hue between two sentences, so that neighbours differ in colour
 THUMBNAIL = 112  # longest side in pixels
-_QUALITY = 80  # of a picture as JPEG
+_QUALITY = 80  # JPEG quality of a picture
 
 
 def html(record: Record, images: Mapping[int, str]) -> str:
-    """The page of a record; images that are missing (`taken`) are shown as empty boxes."""
+    """Return a record's page.
+
+    `images` are those of `taken`; a frame without an image is an empty box.
+    """
     original = f" of {record.n_frames:,}" if record.n_frames is not None else ""
     return filled(
         Path(__file__).with_name("picture.html"),
@@ -36,8 +40,8 @@ def html(record: Record, images: Mapping[int, str]) -> str:
     )
 
 
-def taken(record: Record) -> dict[int, str]:
-    """Data URIs of its sampled frames by number, from 1; none if its video is not there.
+def data_uris(record: Record) -> dict[int, str]:
+    """Return data URIs of a record's sampled frames by number, from 1; {} without its video file.
 
     Raises:
         MediaError: the video cannot be decoded.
@@ -46,7 +50,7 @@ def taken(record: Record) -> dict[int, str]:
 
     if not record.path.is_file():
         return {}
-    frames = indexed_frames.frames(record.path, record.picks, THUMBNAIL)
+    frames = indexed_frames.load_frames(record.path, record.picks, THUMBNAIL)
     found = {}
     for number in range(1, len(record.picks) + 1):
         file = io.BytesIO()

@@ -1,14 +1,15 @@
-"""HAVEN's files: where they lie, reading the videos that are evaluated, putting them in place.
+"""HAVEN's files: their paths, reading the videos that are evaluated, and copying files into place.
 
     ROOT/haven/processed/SOURCE_data.json   as released
-    ROOT/haven/SOURCE/*.jsonl               the hub copy, where that JSON file is not there
-    ROOT/haven/SOURCE/h5/SOURCE.h5          as released; without it no saliency
+    ROOT/haven/SOURCE/*.jsonl               the hub's copy, used without that JSON file
+    ROOT/haven/SOURCE/h5/SOURCE.h5          as released; without it there is no saliency task
     ROOT/haven/videos/SOURCE/NAME.mp4       the user's own copies
 
-NAME is the video's key in the release (video_7) or the original video's own name, in this order.
+NAME is the video's key in the release (video_7) or the original video's name, looked up in this
+order.
 
-A file that is no JSON or no HDF5 at all stops. What is wrong with single videos is collected, so
-that the others can be run where the user allows it. Videos of the two large sources outside of the
+A file that is not JSON or not HDF5 stops the run. Errors in single videos are collected, so that
+the other videos can be run if the user allows it. Videos of the two large sources outside of the
 subset (`chosen`) are neither validated nor kept: MR.HiSum's JSON is 361 MB for 5,590 videos.
 """
 
@@ -29,30 +30,31 @@ from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, join
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import Release
 
-_KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
+# Fields that may hold the key in a line of the hub's copy, in this order.
+_KEYS = ("video_id", "video", "id")
 
 
 @dataclass(frozen=True, kw_only=True)
 class HavenRelease(Release):
-    """The videos that are evaluated, of the chosen sources that are there.
+    """The videos that are evaluated, of those chosen sources whose files exist.
 
-    Its digest is of these videos alone, good and bad, in JSON and HDF5.
+    The digest covers the JSON and HDF5 of these videos alone, valid and invalid ones.
 
     Attributes:
-        records: the good ones, by source in the paper's order, then video_2 before video_10; their
-            paths say where the video is or would be.
+        records: the valid videos, by source in the paper's order, then video_2 before video_10.
+            Their paths say where the video is, or where it is expected.
     """
 
     records: tuple[Record, ...]
 
     @property
     def n_records(self) -> int:
-        """The number of good videos."""
+        """The number of valid videos."""
         return len(self.records)
 
     @cached_property
     def by_source(self) -> dict[str, list[Record]]:
-        """The good ones of each source that has some."""
+        """The valid videos of each source that has any."""
         found: dict[str, list[Record]] = {}
         for record in self.records:
             found.setdefault(record.source, []).append(record)
@@ -60,7 +62,10 @@ class HavenRelease(Release):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Good videos, all and of each source (as options.PAPER_COUNTS), and what they hold."""
+        """Numbers of valid videos, in total and by source (options.PAPER_COUNTS).
+
+        Also the numbers of frames, of shots, of videos without HDF5, and of invalid videos.
+        """
         of = {source: len(own) for source, own in self.by_source.items()}
         return {
             "videos": len(self.records),
@@ -73,34 +78,34 @@ class HavenRelease(Release):
 
 
 def json_file(folder: Path, source: str) -> Path:
-    """Of a source's records."""
+    """Return the path of a source's JSON file below the folder."""
     return folder / "processed" / f"{source}_data.json"
 
 
 def texts(folder: Path, source: str) -> tuple[Path, ...]:
-    """What there is of a source's records: its JSON file, or a hub copy's JSON Lines."""
+    """Return the existing files with a source's records: the JSON file, or JSON Lines."""
     file = json_file(folder, source)
     return (file,) if file.is_file() else tuple(sorted((folder / source).glob("*.jsonl")))
 
 
 def h5_file(folder: Path, source: str) -> Path:
-    """Of a source's arrays."""
+    """Return the path of a source's HDF5 file below the folder."""
     return folder / source / "h5" / f"{source}.h5"
 
 
 # --- which videos -------------------------------------------------------------------------------
 
 
-def chosen(source: str, videos: Iterable[str], options: HavenOptions) -> list[str]:
-    """The videos of a source that are evaluated, in natural order: the same for everyone (4.1).
+def evaluated_videos(source: str, videos: Iterable[str], options: HavenOptions) -> list[str]:
+    """Return the videos of a source that are evaluated, in natural order (4.1).
 
-    The paper draws 100 of each large source at random and does not name them. Ours are those with
-    the smallest SHA-256 of the UTF-8 text `SEED:SOURCE/VIDEO`, as in 0:mrhisum/video_1020, over all
-    videos of the source's JSON file, good or bad, whatever their order in it. Of a source that is
-    in a file of `ids` the videos named there are evaluated, and no others.
+    The paper draws 100 videos of each large source at random and does not name them. Here, they are
+    the videos whose UTF-8 text `SEED:SOURCE/VIDEO`, such as 0:mrhisum/video_1020, has the smallest
+    SHA-256. All videos of the source's JSON file take part, valid or not, whatever their order. If
+    a file of `ids` names videos of the source, exactly these are evaluated.
 
     Raises:
-        DataError: a file of `ids` cannot be read, or names a video that is not there.
+        DataError: a file of `ids` cannot be read, or names a video that does not exist.
     """
 
     def digest(video: str) -> bytes:
@@ -121,7 +126,7 @@ def chosen(source: str, videos: Iterable[str], options: HavenOptions) -> list[st
 
 
 def natural(video: str) -> tuple[list[tuple[str, int]], str]:
-    """For sorting: video_2 before video_10."""
+    """Return a sort key that puts video_2 before video_10."""
     parts = re.findall(r"([^0-9]*)([0-9]*)", video)
     return [(text, int(digits or -1)) for text, digits in parts], video
 
@@ -129,23 +134,25 @@ def natural(video: str) -> tuple[list[tuple[str, int]], str]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read(folder: Path, options: HavenOptions) -> HavenRelease:
-    """Read and validate the chosen videos below `folder`; kept while the files do not change.
+def read_release(folder: Path, options: HavenOptions) -> HavenRelease:
+    """Read and validate the chosen videos below `folder`, cached while the files do not change.
 
     Args:
-        options: `sources`; none named are those of the paper's six that are there, or a user's own
-            videos where none of these is. Also what chooses videos of a source.
+        folder: the benchmark's folder.
+        options: the user's options. Without `sources`, those of the paper's six sources count whose
+            files exist, or a user's own videos if there are none. Other options choose videos of a
+            source.
 
     Raises:
-        DataError: there is no file of a source that was named, or of any; a file is no JSON or no
-            HDF5; not one video can be used; names the file.
+        DataError: a named source has no file, or there is no file at all; a file is not JSON or not
+            HDF5; no video is valid. The message names the file.
     """
     there = [one for one in SOURCES if texts(folder, one)]
     for source in options.sources:
         if source not in there:
             wanted = json_file(folder, source).relative_to(folder)
             raise DataError(f"{folder}: no file of {source} (expected {wanted})")
-    # A user's own videos are not mixed into the benchmark's numbers.
+    # A user's own videos must not mix into the benchmark's numbers.
     there = list(options.sources) or [one for one in there if one != OWN] or there
     if not there:
         raise DataError(f"{folder}: no data file (expected processed/SOURCE_data.json)")
@@ -168,11 +175,11 @@ def _read(
 ) -> HavenRelease:
     records: list[Record] = []
     problems: dict[str, str] = {}
-    content = hashlib.sha256()  # of what is read, in one form however files are formatted
+    content = hashlib.sha256()  # hash of the parsed content, whatever the files' formatting
     for source in sources:
         files, hdf5 = texts(folder, source), h5_file(folder, source)
         entries, text = read_texts(*files), " + ".join(file.name for file in files)
-        ours = chosen(source, entries, options)
+        ours = evaluated_videos(source, entries, options)
         arrays = read_arrays(hdf5, ours) if hdf5.is_file() else {}
         for video in ours:
             name, own = f"{source}/{video}", arrays.get(video)
@@ -189,10 +196,10 @@ def _read(
                 problems[name] = str(error)
     if not records:
         told = next(f"{name}: {why}" for name, why in problems.items())
-        raise DataError(f"{folder}: not one of {len(problems)} videos fits the schema; {told}")
+        raise DataError(f"{folder}: none of {len(problems)} videos fits the schema; {told}")
     return HavenRelease(
         place=folder,
-        data_files={},  # they may come one after the other (`placed`)
+        data_files={},  # JSON and HDF5 may come one after the other
         digest=content.hexdigest()[:12],
         problems=problems,
         records=tuple(records),
@@ -200,7 +207,7 @@ def _read(
 
 
 def read_texts(*files: Path) -> dict[str, Any]:
-    """The JSON value of every video, by its key, of one JSON file or of a source's JSON Lines.
+    """Return the JSON value of every video by its key, from one JSON file or a source's JSON Lines.
 
     Raises:
         DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video.
@@ -224,10 +231,13 @@ def read_texts(*files: Path) -> dict[str, Any]:
     return found
 
 
-def placed(source: Path) -> dict[str, Path]:
-    """The files of a release (Benchmark.files): known by their names, at any depth of a folder.
+def release_files(source: Path) -> dict[str, Path]:
+    """Return a release's files by their target path, found by name at any depth (Benchmark.files).
 
     JSON and HDF5 may come one after the other.
+
+    Raises:
+        DataError: a file cannot be read, or there is no file of HAVEN.
     """
     places: dict[str, Path] = {}
     for slug in SOURCES:
@@ -236,5 +246,5 @@ def placed(source: Path) -> dict[str, Path]:
                 read_texts(found) if found.suffix == ".json" else read_arrays(found, ())
                 places[wanted.as_posix()] = found
     if not places:
-        raise DataError(f"{source}: no file of HAVEN (expected SOURCE_data.json or SOURCE.h5)")
+        raise DataError(f"{source}: not a file of HAVEN (expected SOURCE_data.json or SOURCE.h5)")
     return places

@@ -1,10 +1,10 @@
-"""The texts of a record, by a model through the judges' layer (paper, 3.2 and A).
+"""The texts of a record, written by a model through the judges' layer (paper, 3.2 and A).
 
     frame -> description;  all frames of a shot -> description
     descriptions of all shots -> document;  of the key shots -> summary; sentences name their shots
 
-The document and the summary wait for all descriptions that they are made of. A video is here as the
-JSON file has it; "" is a text that is missing.
+The document and the summary wait until all their descriptions exist. A video has the form of the
+JSON file here; "" is a missing text.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class Sentences(ReplySchema):
 
 @lru_cache(maxsize=256)
 def sentences_on(shots: int) -> type[Sentences]:
-    """Sentences that name only shots 1 to `shots`, none twice in one sentence."""
+    """Return the schema of sentences that name only shots 1 to `shots`, each once in a sentence."""
 
-    def known(reply: Sentences) -> Sentences:
+    def checked(reply: Sentences) -> Sentences:
         for number, one in enumerate(reply.sentences, 1):
             if not {*one.shots} <= {*range(1, shots + 1)} or len({*one.shots}) < len(one.shots):
                 raise ValueError(f"sentence {number} names shots {one.shots} of {shots}")
         return reply
 
-    return writer.checked(Sentences, known)
+    return writer.checked(Sentences, checked)
 
 
 FRAME = Step("haven", "frame", Description, ("image",), images=("image",))
@@ -57,8 +57,8 @@ DOCUMENT = Step("haven", "document", Sentences, ("shots",))
 SUMMARY = Step("haven", "summary", Sentences, ("shots",))
 STEPS: tuple[Step[Any], ...] = (FRAME, SHOT, DOCUMENT, SUMMARY)
 
-WORDS = 50  # of a shot's description at most; the paper gives no number
-# Tokens of a reply for the estimate, as nothing of the kind has been measured.
+WORDS = 50  # most words of a shot's description; the paper states no number
+# Tokens of a reply, for the estimate. These are assumptions, not measurements.
 OF_STEP = {"frame": 40, "shot": 60}
 OF_SENTENCE, SHOTS_PER_SENTENCE = 30, 2
 ASSUMED = (
@@ -70,7 +70,10 @@ DOCUMENT_OF, SUMMARY_OF = "aligned_full_document", "aligned_text_summary"
 
 
 def missing(video: Mapping[str, Any]) -> list[str]:
-    """What is missing, in words. Without key shots there is nothing to summarise."""
+    """Return a phrase for each kind of text that is missing, with its count.
+
+    A video without key shots needs no summary.
+    """
     found = []
     for what, own in (
         ("frame", [one["description"] for one in video["frames"]]),
@@ -86,27 +89,30 @@ def missing(video: Mapping[str, Any]) -> list[str]:
 
 
 def unit(
-    given: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
+    prompt: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
 ) -> Unit[dict[str, Any]]:
-    """One video with its texts, which are asked for with these instructions (writer.py).
+    """Return the unit of work that writes one video's texts with these instructions (writer.py).
 
-    `images` are those of sampled frames, by number from 1; it is called from several threads.
+    `images` returns the pictures of sampled frames, given their numbers from 1; several threads
+    call it.
     """
     made = copy.deepcopy(dict(video))
     clips, frame_ids = made["clips"], [frame["frame_id"] for frame in made["frames"]]
     lacking: list[tuple[dict[str, Any], str, Want[Description]]] = []
 
-    def described(step: Step[Description], held: dict[str, Any], name: str, n: int) -> None:
-        numbers = [1 + frame_ids.index(one) for one in held.get("frames", [held.get("frame_id")])]
+    def described(step: Step[Description], subject: dict[str, Any], name: str, n: int) -> None:
+        numbers = [
+            1 + frame_ids.index(one) for one in subject.get("frames", [subject.get("frame_id")])
+        ]
         want: Want[Description] = Want(
             f"{step.name} {n}",
-            step.criterion(given),
+            step.criterion(prompt),
             {"words": WORDS},
             {"description": words(OF_STEP[step.name])},
             images=lambda: {step.shows[0]: images(numbers)},
             pictures=len(numbers),
         )
-        lacking.append((held, name, want))
+        lacking.append((subject, name, want))
 
     for n, frame in enumerate(made["frames"], 1):
         described(FRAME, frame, "description", n)
@@ -114,7 +120,7 @@ def unit(
         described(SHOT, clip, "summary", n)
     verdicts = yield [want for *_, want in lacking]
     for (held, name, want), verdict in zip(lacking, verdicts, strict=True):
-        if said := want.said(verdict):
+        if said := want.parsed_reply(verdict):
             held |= {name: said.description, "status": "ok"}
 
     joined: list[tuple[str, Sequence[int], Want[Sentences]]] = []
@@ -127,10 +133,10 @@ def unit(
             stand_in = {"sentence": words(OF_SENTENCE), "shots": [1, 2][: len(of)]}
             usual = {"sentences": [stand_in] * -(-len(of) // SHOTS_PER_SENTENCE)}
             fields = {"shots": shown, "words": WORDS}
-            joined.append((name, of, step.want(given, fields, usual, sentences_on(len(of)))))
+            joined.append((name, of, step.want(prompt, fields, usual, sentences_on(len(of)))))
     verdicts = yield [asked for *_, asked in joined]
     for (name, shots, asked), verdict in zip(joined, verdicts, strict=True):
-        if reply := asked.said(verdict):
+        if reply := asked.parsed_reply(verdict):
             told = [one.sentence for one in reply.sentences]
             aligned = [
                 {"sentence_id": place, "shot_ids": sorted(shots[n - 1] for n in one.shots)}

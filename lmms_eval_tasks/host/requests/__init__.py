@@ -1,1 +1,1 @@
-"""Requests between lmms-eval and a model: how many at a time, what arrives, what is kept."""
+"""Requests between lmms-eval and a model: their number at a time, delivered media, kept replies."""

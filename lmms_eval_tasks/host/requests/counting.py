@@ -1,14 +1,14 @@
 """The places where media are counted on their way to a model, shared by all classes of a kind.
 
 - `sent`: in the body of a request to an endpoint;
-- `engine`: in the messages that vLLM's `LLM.chat` is given;
+- `engine`: in the messages of vLLM's `LLM.chat`;
 - `processor`: where transformers' processors take pictures, frames and sound, until transformers'
-  `generate`: an engine that calls a processor keeps what it made, and calls it for some alone;
-- `reader`: the frames that decord was asked for, if a class has a processor of its own.
+  `generate`; an engine that calls a processor caches its results, and calls it for some alone;
+- `reader`: the frames that decord returns, if a class has its own processor.
 
-The same frames can arrive as 2,000 or as 4,000 tokens, by the size to which a class brings them.
-So the width and height of pictures and the tokens of a prompt are counted too: at transformers'
-`generate`, and in what was sent. Counting never changes or ends a run.
+The same frames can arrive as 2,000 or as 4,000 tokens, depending on the size to which a class
+scales them. So the width and height of pictures and the tokens of a prompt are counted, too: at
+transformers' `generate`, and in requests. Counting never changes or ends a run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BEGINNING = 2**16  # characters of an encoded picture that hold its header, beh
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Context manager within which the shared places count, but for missing or changed ones."""
+    """Count media at the shared places while the context lasts; missing places do not count."""
     with ExitStack() as stack:
         for module, owner, method, see in _PLACES:
             found = getattr(sys.modules.get(module), owner, None)
@@ -63,7 +63,7 @@ def counted() -> Iterator[None]:
 def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function:
     def note(*args: object, **kwargs: object) -> None:
         if (watch := context.current().get(Watch)) is not None:
-            with contextlib.suppress(Exception):  # of another kind, or version
+            with contextlib.suppress(Exception):  # the arguments are of another kind or version
                 watch.note(see(*args, **kwargs))
 
     @functools.wraps(original)
@@ -78,8 +78,8 @@ def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function
     return method
 
 
-def _videos(made: Sequence[Sized]) -> Iterable[Event]:
-    return [("video", len(video)) for video in made]
+def _videos(groups: Sequence[Sized]) -> Iterable[Event]:
+    return [("video", len(video)) for video in groups]
 
 
 def _pictures(_: object, images: object = None, *__: object, **___: object) -> Iterable[Event]:
@@ -104,7 +104,7 @@ def _sounds(
 ) -> Iterable[Event]:
     signals = features[extractor.model_input_names[0]]
     if any(len(getattr(one, "shape", ())) > 1 and one.shape[-1] > 1 for one in signals):
-        return []  # not the samples themselves
+        return []  # not raw samples, so their length is no time
     return [("sound", len(one) / extractor.sampling_rate) for one in signals]
 
 
@@ -114,21 +114,22 @@ def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[E
 
 
 def _generating(
-    model: object, inputs: object = None, *_: object, **given: object
+    model: object, inputs: object = None, *_: object, **kwargs: object
 ) -> Iterable[Event]:
-    with contextlib.suppress(Exception):  # of another form: the requests are dealt out all the same
-        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | given))]
+    with contextlib.suppress(Exception):  # unknown arguments; the media are assigned in any case
+        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | kwargs))]
     return [("generate", ())]
 
 
-def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
-    """The requests of a batch, without padding.
+def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
+    """Return the requests of a batch, without padding.
 
     Args:
-        config: of the model; says which tokens stand for pictures, and the side of a patch.
-        given: the arguments of `generate`.
+        config: the model's config, which names the tokens that stand for pictures and the side of a
+            patch.
+        inputs: the arguments of `generate`.
     """
-    known: dict[str, Tensor] = {name: v for name, v in given.items() if v is not None}
+    known: dict[str, Tensor] = {name: v for name, v in inputs.items() if v is not None}
     ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
     prompt = known["inputs_embeds"] if ids is None else ids
     number, length = prompt.shape[:2]
@@ -136,7 +137,7 @@ def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
     tokens: list[int | None] = [int(length) if number == 1 else None] * number
     if getattr(mask, "shape", None) == (number, length):
         tokens = mask.sum(1).tolist()
-    counts: dict[str, list[int]] = {}  # of tokens that stand for pictures, by kind
+    counts: dict[str, list[int]] = {}  # numbers of tokens that stand for pictures, by kind
     for kind in ("image", "video"):
         names = (f"{kind}_token_id", f"{kind}_token_index")
         token = next((t for name in names if (t := getattr(config, name, None)) is not None), None)
@@ -148,28 +149,32 @@ def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
 
 
 def _sizes_of_rows(
-    config: object, given: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
+    config: object, inputs: Mapping[str, Tensor], counts: Mapping[str, list[int]], number: int
 ) -> list[tuple[Size, ...]]:
-    """The different sizes of each row's pictures and frames, if `generate` is given them.
+    """Return the different sizes of each row's pictures and frames, if `generate` gets them.
 
     Args:
-        counts: tokens of each kind of picture in each row, which decide the row of a grid.
-        number: of rows.
+        config: the model's config.
+        inputs: the arguments of `generate`.
+        counts: tokens of each kind of picture in each row, which assign a grid to its row.
+        number: number of rows.
     """
     vision = getattr(config, "vision_config", None)
     patch, merge = (getattr(vision, name, None) for name in ("patch_size", "spatial_merge_size"))
     found: list[dict[Size, None]] = [{} for _ in range(number)]
     for kind, in_rows in counts.items():
-        grids = given.get(f"{kind}_grid_thw")  # of each: patches in time, height and width
+        grids = inputs.get(
+            f"{kind}_grid_thw"
+        )  # for each picture: patches in time, height and width
         if grids is None or not isinstance(patch, int) or not isinstance(merge, int):
             continue
         ends, done = list(accumulate(in_rows)), 0
         for time, height, width in grids.tolist():
-            if (row := bisect_right(ends, done)) == number:  # counted otherwise
+            if (row := bisect_right(ends, done)) == number:  # the counts do not match the grids
                 break
             found[row][int(width) * patch, int(height) * patch] = None
             done += int(time * height * width) // merge**2
-    frames: Sequence[int] = getattr(given.get("pixel_values_videos"), "shape", ())
+    frames: Sequence[int] = getattr(inputs.get("pixel_values_videos"), "shape", ())
     if len(frames) == 5 and frames[0] == number:  # videos, frames, colours, height, width
         found = [{(int(frames[4]), int(frames[3])): None}] * number
     return [tuple(one) for one in found]
@@ -182,9 +187,9 @@ def _sending(_: object, request: object, **__: object) -> Iterable[Event]:
 
 
 def _shortened(body: bytes) -> bytes:
-    """The JSON of a body with the beginnings of its pictures: `_size` needs no more.
+    """Return the JSON of a body with only the beginnings of its pictures, which `_size` reads.
 
-    32 frames are 9 MB for each question; to parse and to hash them costs as much as to send them.
+    32 frames are 9 MB for each question; parsing and hashing them costs as much as sending them.
     """
     kept, begin = [], 0
     while (start := body.find(b'"data:image/', begin)) >= 0:
@@ -195,48 +200,48 @@ def _shortened(body: bytes) -> bytes:
 
 
 def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -> Iterable[Event]:
-    several = bool(messages) and isinstance(messages[0], list)  # of conversations
+    several = bool(messages) and isinstance(messages[0], list)  # a list of conversations
     return [_sent("engine", one, b"") for one in (messages if several else [messages])]
 
 
-def _sent(at: str, told: Json, body: bytes) -> Event:
+def _sent(at: str, fields: Json, body: bytes) -> Event:
     texts: list[str] = []
     found = DeliveredMedia(at)
-    _count(told, texts, found)
+    _count(fields, texts, found)
     return "sent", (without_marks("".join(texts)), found, body)
 
 
-def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
-    """Texts and media in the body of a request, in whatever form of API."""
-    if isinstance(told, list):
-        for one in told:
-            _count(one, texts, found)
-    if not isinstance(told, dict):
+def _count(node: Json, texts: list[str], delivered: DeliveredMedia) -> None:
+    """Add the texts and media in the body of a request, for all APIs, to `texts` and `found`."""
+    if isinstance(node, list):
+        for one in node:
+            _count(one, texts, delivered)
+    if not isinstance(node, dict):
         return
-    kind = told.get("type")
-    inline = told.get("inlineData") or told.get("inline_data") or {}
+    kind = node.get("type")
+    inline = node.get("inlineData") or node.get("inline_data") or {}
     mime = str(inline.get("mimeType") or inline.get("mime_type") or "")
-    if kind in _PICTURES or mime.startswith("image/") or isinstance(told.get("image"), str):
-        found.pictures += 1
-        found.sizes = tuple(dict.fromkeys((*found.sizes, *_size(told))))
-    elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in told or "file_data" in told:
-        found.frames = None
+    if kind in _PICTURES or mime.startswith("image/") or isinstance(node.get("image"), str):
+        delivered.pictures += 1
+        delivered.sizes = tuple(dict.fromkeys((*delivered.sizes, *_size(node))))
+    elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in node or "file_data" in node:
+        delivered.frames = None
     elif kind in _SOUNDS or mime.startswith("audio/"):
-        given = told.get("input_audio")
+        given = node.get("input_audio")
         coded: Json = (given if isinstance(given, dict) else inline).get("data")
         try:
             sound = wave.open(io.BytesIO(base64.b64decode(coded)))  # noqa: SIM115 - a buffer
-            found.seconds += sound.getnframes() / sound.getframerate()
+            delivered.seconds += sound.getnframes() / sound.getframerate()
         except (wave.Error, EOFError, ValueError, TypeError):
-            found.seconds = None  # and stays so: nothing can be added to it
+            delivered.seconds = None  # unknown from now on
     else:
-        texts += [told[name] for name in ("text", "content") if isinstance(told.get(name), str)]
-        for one in told.values():
-            _count(one, texts, found)
+        texts += [node[name] for name in ("text", "content") if isinstance(node.get(name), str)]
+        for one in node.values():
+            _count(one, texts, delivered)
 
 
 def _size(part: Mapping[str, Json]) -> Iterable[Size]:
-    """Width and height of the encoded picture in a part of a body; none if it is an address."""
+    """Return width and height of the encoded picture in a part of a body; () for an address."""
 
     def texts(some: Json) -> Iterator[str]:
         for one in some.values() if isinstance(some, dict) else ():
@@ -245,10 +250,11 @@ def _size(part: Mapping[str, Json]) -> Iterable[Size]:
     from PIL import Image
 
     found = max(texts(part), key=len, default="")
-    begin = found.find(",", 0, 100) + 1  # of a data address; else it stands alone
-    # The header alone, for each of 32 frames and question; it may stand behind a long note.
+    # Start of the data in a data address; else the text is the data.
+    begin = found.find(",", 0, 100) + 1
+    # The header suffices, for speed with 32 frames in each question; a long note may come first.
     for end in (begin + 2**8, begin + _BEGINNING, None):
-        with contextlib.suppress(Exception):  # whatever it is, the endpoint will say it
+        with contextlib.suppress(Exception):  # the endpoint will report the error
             coded = base64.b64decode(found[begin:end])
             with Image.open(io.BytesIO(coded)) as picture:
                 return [picture.size]

@@ -1,9 +1,9 @@
-"""Replies that the token limit cut: their number of tokens, and whether they are all reasoning.
+"""Replies that the limit of tokens cut: their number of tokens, and whether all is reasoning.
 
-The class reports the tokens of a reply, or they are counted with the tokenizer that the class
-holds; without both (an endpoint that reports nothing), the number is not known. A reply that is
-all reasoning has a tag left open, unless the chat template opened the tag in the prompt: then the
-reply has no tag at all, and would be read as an answer.
+The class reports the tokens of a reply, or they are counted with the class's tokenizer. Without
+both (an endpoint that reports nothing), the number is unknown. A reply that is all reasoning has an
+open tag. But if the chat template opened the tag in the prompt, the reply has no tag at all, and
+would be read as an answer.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from lmms_eval_tasks.models.host_types import ModelInstance, Tokenizer
 from lmms_eval_tasks.utils.replies import reasoning
 
 OPENED = "<think>\n"
-_FEWEST = 3  # replies that must close a tag before they tell what stood in the prompt
+_FEWEST = 3  # fewest replies with a closing tag that show the prompt's opening tag
 _HOLDERS = ("tokenizer", "_tokenizer", "processor", "_processor", "_image_processor")
 
 
 def tokens(lm: ModelInstance, text: str) -> int | None:
-    """The number of a reply's tokens by the class's tokenizer; None if the class holds none.
+    """Return the number of a reply's tokens by the class's tokenizer; None if the class has none.
 
-    It may be one or two below the number of generated tokens: special tokens are no text.
+    The number may be one or two below the number of generated tokens, since special tokens are no
+    text.
     """
     for holder in _holders(lm):
         encoder: Tokenizer = getattr(holder, "tokenizer", holder)
-        with contextlib.suppress(Exception):  # whatever a class holds under that name
+        with contextlib.suppress(Exception):  # the attribute of a class may be anything
             return len(encoder.encode(text, add_special_tokens=False))
     return None
 
 
 def opened_in_prompt(lm: ModelInstance, texts: Sequence[str]) -> bool:
-    """Return True if the chat template opens the reasoning: a reply without a tag is all reasoning.
+    """Return True if the chat template opens the reasoning in the prompt.
 
-    The template of the tokenizer that the class holds decides; without one, True if most replies
-    close a tag that they did not open.
+    A reply without a tag is then all reasoning. The template of the class's tokenizer decides.
+    Without a tokenizer, the result is True if most replies close a tag that they did not open.
     """
     for holder in _holders(lm):
         for content in ("x", [{"type": "text", "text": "x"}]):

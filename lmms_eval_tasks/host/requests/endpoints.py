@@ -1,4 +1,4 @@
-"""Corrections of lmms-eval's classes that ask a server: sent media, event loops, threads."""
+"""Corrections of lmms-eval's classes for servers: media in requests, event loops, threads."""
 
 from __future__ import annotations
 
@@ -31,25 +31,26 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# The variables by which lmms-eval chooses how pictures are encoded: the format, its quality.
+# lmms-eval's variables for the format and the quality of encoded pictures.
 _PICTURES = ("LMMS_IMAGE_ENCODE_FORMAT", "LMMS_IMAGE_JPEG_QUALITY")
-_KEPT = 2**28  # characters of encoded media that are kept: about 30 clips of 32 frames as PNG
+_KEPT = 2**28  # characters of encoded media in the cache: about 30 clips of 32 frames as PNG
 
-Parts = list[JsonObject]  # of a message
+Parts = list[JsonObject]  # parts of a message
 
 
 @contextmanager
 def right_media() -> Iterator[None]:
-    """Context manager within which lmms-eval's chat classes send the right frames and sounds.
+    """Make lmms-eval's chat classes send the right frames and sounds while the context lasts.
 
-    By itself lmms-eval keeps the encoded frames of a request by `id(picture)` and drops the
-    pictures, so that a later frame may get an earlier one's id, and its bytes. Of a sound it sends
-    the path, which no server reads: OpenAI's, vLLM and SGLang take the sound itself. And it reads
-    and encodes a video anew for each question: here its frames are kept for the next ones.
+    lmms-eval caches the encoded frames of a request by `id(picture)` and drops the pictures. A
+    later frame may get an earlier frame's id, and then its bytes. For a sound, lmms-eval sends the
+    path, which no server reads: OpenAI's, vLLM and SGLang take the sound itself. lmms-eval also
+    reads and encodes a video anew for each question; here, its frames are kept for the next
+    questions.
     """
     from lmms_eval.protocol import ChatMessages
 
-    # No more at a time than there are processors: else the first is done when the last is.
+    # At most one for each processor; otherwise the first would end only with the last.
     turn = threading.Semaphore(os.cpu_count() or 1)
     formed = functools.partial(_formed, Files(_KEPT, _length), turn)
     mended: dict[str, Function] = {"encode_image": _encoded}
@@ -64,10 +65,10 @@ def right_media() -> Iterator[None]:
         yield
 
 
-def _method(own: Function, original: Function) -> Function:
+def _method(replacement: Function, original: Function) -> Function:
     @functools.wraps(original)
     def method(self: ChatMessages, *args: object, **kwargs: object) -> object:
-        return own(original, self, *args, **kwargs)
+        return replacement(original, self, *args, **kwargs)
 
     return method
 
@@ -79,8 +80,8 @@ def _encoded(
     cache: object = None,
     *how: object,
 ) -> str:
-    """A picture in base64; `how` is its format, PNG by default, and its quality."""
-    if isinstance(image, str):  # a path names its picture for good
+    """Return a picture in base64; `how` is its format, PNG by default, and its quality."""
+    if isinstance(image, str):  # a path always means the same picture
         return encode(messages, image, cache, *how)
     if how and how[0] != "PNG":
         return encode(messages, image, None, *how)
@@ -101,7 +102,7 @@ def _formed(
     *args: object,
     **kwargs: object,
 ) -> list[JsonObject]:
-    """lmms-eval's messages, with each part encoded by itself and a video's frames only once."""
+    """Return lmms-eval's messages, with each part encoded alone and a video's frames only once."""
 
     def alone(message: ChatMessage, content: ChatContent) -> Parts:
         single = type(message)(role=message.role, content=[content])
@@ -129,7 +130,10 @@ def _formed(
 
 
 def _key(content: ChatContent, *how: object) -> str:
-    """The key of a video's encoded frames, of all that decides on them; "" if it is no file."""
+    """Return the key of a video's encoded frames, from everything that they depend on.
+
+    The key is "" if the content is no file.
+    """
     try:
         return known_as(content.url, content.model_dump(), picture_format(), how)
     except (OSError, TypeError, ValueError):
@@ -137,24 +141,24 @@ def _key(content: ChatContent, *how: object) -> str:
 
 
 def picture_format() -> tuple[str, str]:
-    """The format in which lmms-eval encodes pictures, and its quality, "" if it has none."""
+    """Return the format in which lmms-eval encodes pictures, and its quality; "" for no quality."""
     name, quality = (os.environ.get(variable, "") for variable in _PICTURES)
     name = name.upper() or "PNG"
     return name, (quality or "85") if name in {"JPEG", "JPG", "WEBP"} else ""
 
 
 def conditions(lm: ModelInstance) -> list[Condition]:
-    """The condition that an endpoint gets frames and pictures in a lossy format; else none."""
+    """Return the condition that an endpoint gets frames and pictures in a lossy format; else []."""
     name, quality = picture_format()
     if not quality or not hasattr(lm, "client"):
         return []
     option = settings.MODEL_PICTURES.option
-    told = f"frames are sent as {name} of quality {quality}, not pixel by pixel ({option} png)"
+    told = f"frames are sent as {name} of quality {quality}; for exact pixels: {option} png"
     return [Condition(Kind.OPTION, told)]
 
 
 def _sound(url: object) -> JsonObject | None:
-    """The message part with a sound's bytes instead of its path; None if it is no file."""
+    """Return the message part with a sound's bytes instead of its path; None if it is no file."""
     if not isinstance(url, str) or not (path := Path(url)).is_file():
         return None
     sound = {"data": base64.b64encode(path.read_bytes()).decode(), "format": path.suffix[1:]}
@@ -163,11 +167,11 @@ def _sound(url: object) -> JsonObject | None:
 
 @contextmanager
 def own_loops(lm: ModelInstance) -> Iterator[None]:
-    """Context manager within which each thread that calls an asynchronous class has an event loop.
+    """Give each thread that calls an asynchronous class its own event loop while the context lasts.
 
-    By itself such a class runs each call of `generate_until` on a new loop, while its client keeps
-    connections open, which end with the loop that opened them: the next call's requests fail with
-    "Event loop is closed". Also, one request's reading and encoding blocks all others of its loop.
+    Such a class runs each call of `generate_until` on a new loop. Its client keeps connections
+    open, but these end with their loop, and the requests of the next call fail with "Event loop is
+    closed". Also, reading and encoding for one request blocks all other requests of its loop.
     """
     openai = sys.modules.get("openai")
     client = getattr(lm, "client", None)
@@ -183,7 +187,7 @@ def own_loops(lm: ModelInstance) -> Iterator[None]:
 
     def on_own(main: Coroutine[object, None, T], **kwargs: bool | None) -> T:
         if asyncio._get_running_loop() is not None:
-            return run(main, **kwargs)  # which says that it cannot be
+            return run(main, **kwargs)  # raises asyncio's own error
         if not hasattr(mine, "loop"):
             mine.loop = asyncio.new_event_loop()
             new = openai.DefaultAsyncHttpxClient()
@@ -197,16 +201,16 @@ def own_loops(lm: ModelInstance) -> Iterator[None]:
     finally:
         asyncio.run, lm.client = run, client
         for loop, one in clients.items():
-            if not loop.is_running():  # of a request that was given up
+            if not loop.is_running():  # still runs for a request that was given up
                 loop.run_until_complete(one.close())
                 loop.close()
 
 
 @contextmanager
 def in_context() -> Iterator[None]:
-    """Context manager within which thread pools run a function in the context of its submitter.
+    """Make thread pools run a function in its submitter's context while this context lasts.
 
-    So it is known which request a class's thread sends, as it is of the tasks of an event loop.
+    So the request of a class's thread is known, like that of an event loop's task.
     """
     submit = ThreadPoolExecutor.submit
 

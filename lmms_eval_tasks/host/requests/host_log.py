@@ -1,4 +1,4 @@
-"""lmms-eval's log in a run: errors that a class logs instead of raising them."""
+"""lmms-eval's log in a run, with errors that a class logs instead of raising them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def is_of_a_model(record: Record) -> bool:
-    """Return True of a line of one of lmms-eval's model classes."""
+    """Return True for a line of one of lmms-eval's model classes."""
     return (record["name"] or "").startswith("lmms_eval.models")
 
 
 class LoggedErrors:
-    """The errors that a class logs while it is asked.
+    """The errors that a class logs during its requests.
 
-    One sink for all requests: loguru takes 10 ms to add a sink.
+    All requests share one sink, since loguru takes 10 ms to add a sink.
     """
 
     def __init__(self) -> None:
@@ -36,10 +36,10 @@ class LoggedErrors:
 
     @contextmanager
     def of(self, name: str = "") -> Iterator[list[str]]:
-        """Context manager that yields the errors logged within it.
+        """Collect the errors that are logged while the context lasts, in the yielded list.
 
         Args:
-            name: of a request: yield only its errors, and those of no known request; "" for all.
+            name: a request: collect its errors, and those of unknown requests; "" for all errors.
         """
         found: list[str] = []
         self._listeners[id(found)] = name, found
@@ -51,7 +51,7 @@ class LoggedErrors:
 
 @contextmanager
 def audible(*mute: str) -> Iterator[None]:
-    """Context manager within which lmms-eval's log is enabled, but for the modules in `mute`.
+    """Enable lmms-eval's log while the context lasts, except for the modules in `mute`.
 
     Other code may have disabled it.
     """
@@ -69,20 +69,20 @@ def audible(*mute: str) -> Iterator[None]:
 
 @contextmanager
 def logged(
-    level: str, wanted: Callable[[Record], bool], hear: Callable[[str], object]
+    level: str, accepts: Callable[[Record], bool], hear: Callable[[str], object]
 ) -> Iterator[None]:
-    """Context manager that passes the wanted lines of lmms-eval's log, one line each, to `hear`.
+    """Pass the wanted lines of lmms-eval's log to `hear` while the context lasts, each as one line.
 
-    Lines are cut at 300 characters; an exception of `hear` does not end the run.
+    Lines are cut at 300 characters. An exception of `hear` does not end the run.
     """
     from loguru import logger
 
     def tell(message: Message) -> None:
         hear(" ".join(message.record["message"].split())[:300])
 
-    sink = logger.add(tell, level=level, filter=wanted)
+    sink = logger.add(tell, level=level, filter=accepts)
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # somebody took all sinks away
+        with contextlib.suppress(ValueError):  # other code removed all sinks
             logger.remove(sink)

@@ -1,4 +1,4 @@
-"""Replies as a model's class returns them: a text, with counts of tokens, or a failure."""
+"""Replies in the form in which a model's class returns them: a text, token counts, or a failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmms_eval_tasks.utils.replies import refusals
 
 
 def unwrapped(reply: Reply) -> tuple[str | None, TokenCounts | None]:
-    """The text of a class's reply, and its counts of tokens if it has them."""
+    """Return the text of a class's reply, and its counts of tokens if it has them."""
     from lmms_eval.api.instance import unwrap_generation_output
 
     text, counts = unwrap_generation_output(reply)
@@ -17,7 +17,10 @@ def unwrapped(reply: Reply) -> tuple[str | None, TokenCounts | None]:
 
 
 def with_counts(text: str, tokens: object) -> Reply:
-    """A kept reply as a class that counts tokens returns it; the text alone without a count."""
+    """Return a kept reply in the form of a class that counts tokens.
+
+    Without a count, this is the text alone.
+    """
     from lmms_eval.api.instance import GenerationResult, TokenCounts
 
     known = isinstance(tokens, int)
@@ -25,21 +28,21 @@ def with_counts(text: str, tokens: object) -> Reply:
 
 
 def failure_of(text: str | None) -> str | None:
-    """The failure of a request, in one line of up to 300 characters; None for any answer."""
+    """Return the failure of a request, in one line of up to 300 characters; None for an answer."""
     if text is None or not refusals.is_model_error(text):
         return None
     return " ".join(text.split())[:300].rstrip(".")
 
 
-def mark_lost(found: Sequence[Reply], errors: Sequence[str]) -> list[Reply]:
-    """The replies, in which empty ones become failures if the class logged further errors.
+def mark_lost(replies: Sequence[Reply], errors: Sequence[str]) -> list[Reply]:
+    """Return the replies; empty ones become failures if the class logged further errors.
 
-    That is if there are more logged errors than replies that are failures already. Each empty reply
-    gets its own error if there is one for each, else all get the last.
+    That is so if there are more logged errors than failures among the replies. If there is one
+    error for each empty reply, each reply gets its own; otherwise all get the last error.
     """
-    texts = [unwrapped(one)[0] for one in found]
+    texts = [unwrapped(one)[0] for one in replies]
     empty = [place for place, text in enumerate(texts) if not (text or "").strip()]
-    made = list(found)
+    made = list(replies)
     if len(errors) > sum(failure_of(text) is not None for text in texts):
         causes = errors if len(errors) == len(empty) else [errors[-1]] * len(empty)
         for place, why in zip(empty, causes, strict=True):

@@ -1,9 +1,9 @@
-"""Replies between the model and lmms-eval: kept as they arrive, failures told from answers.
+"""Replies between the model and lmms-eval: kept as they arrive, with failures marked.
 
-lmms-eval hands a model all requests of a run at once and gets the replies when the last is done, so
-a run that is stopped keeps nothing. For a failed request it gets whatever the class returns: a
-text, an empty one, or one reply too few. Here a class is handed the requests of our tasks a
-few at a time (pace.py), and each reply is kept as soon as it is known.
+lmms-eval gives a model all requests of a run at once and gets the replies at the end, so a stopped
+run keeps nothing. For a failed request, it gets whatever the class returns: an error text, an empty
+text, or one reply too few. Here, a class gets the requests of our tasks a few at a time (pace.py),
+and each reply is kept as soon as it is known.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lmms_eval_tasks.host.requests.request_runner import (
     RunFacts,
 )
 from lmms_eval_tasks.models.host_types import Arguments
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report.invalid import Throughput
 from lmms_eval_tasks.utils import interrupts
 
 
 @contextmanager
-def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
-    """Context manager within which lmms-eval's models in a `run` are asked by our RequestRunner.
+def run_requests(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
+    """Make lmms-eval's models in a `run` answer through our RequestRunner while the context lasts.
 
     Args:
         run: the arguments of `simple_evaluate`.
@@ -45,7 +45,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
 
     @functools.wraps(evaluate)
     def through_us(*args: object, **kwargs: object) -> object:
-        if threading.get_ident() != here:  # somebody else's run beside this one
+        if threading.get_ident() != here:  # another thread's run at the same time
             return evaluate(*args, **kwargs)
         lm = signature.bind(*args, **kwargs).arguments["lm"]
         own = {name: vars(lm)[name] for name in vars(lm).keys() & {"generate_until"}}
@@ -60,22 +60,24 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
                 del lm.generate_until
                 vars(lm).update(own)
                 if isinstance(run.get("model"), str) and hasattr(lm, "end_run"):
-                    lm.end_run()  # or its GPUs would not be free for the next run of a list
+                    lm.end_run()  # frees the model's GPUs for the next run of a list
 
     evaluator.evaluate = through_us
     try:
-        with interrupts.at_interrupt(lambda: ", ".join(one.kept.there() for one in asked)):
+        with interrupts.at_interrupt(
+            lambda: ", ".join(one.kept_replies.summary() for one in asked)
+        ):
             yield known
-    except (RequestsFailedError, interrupts.InterruptedRunError):  # which is told
+    except (RequestsFailedError, interrupts.InterruptedRunError):  # already reported
         raise
-    except BaseException:  # while replies come, or are scored
+    except BaseException:  # an error while replies arrive or are scored
         for one in asked:
-            say(one.kept.told())
+            notify(one.kept_replies.message())
         raise
     else:
         for one in asked:
-            one.kept.finish()
+            one.kept_replies.finish()
     finally:
         for one in asked:
-            one.kept.close()
+            one.kept_replies.close()
         evaluator.evaluate = evaluate

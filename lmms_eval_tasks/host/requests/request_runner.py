@@ -1,4 +1,4 @@
-"""One model's requests in one run: asked a few at a time, each reply kept as it comes."""
+"""One model's requests in one run: sent a few at a time, with each reply kept as it arrives."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lmms_eval_tasks.models.host_types import (
     ModelRequest,
     Reply,
 )
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report.invalid import Lengths, Throughput
 from lmms_eval_tasks.runs import messages
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -45,7 +45,7 @@ from lmms_eval_tasks.host.requests.model_replies import (
     with_counts,
 )
 
-# Further variables of the environment, and arguments of lmms-eval, that decide on replies.
+# Further variables of the environment, and arguments of lmms-eval, that replies depend on.
 _ADDRESSES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 _CHOSEN = ("force_simple", "gen_kwargs", "system_instruction", "apply_chat_template")
 # Modules of lmms-eval that log a line at the end of each call.
@@ -53,14 +53,14 @@ _AFTER_CALLS = tuple(f"lmms_eval.models.model_utils.{name}" for name in ("gen_me
 
 
 class RequestsFailedError(TasksError):
-    """The model's endpoint or class fails every request: going on would only spend time."""
+    """The model's endpoint or class fails every request, so that the run ends to save time."""
 
 
 class RunFacts(NamedTuple):
-    """Facts of a run's replies beside their texts; filled while it runs."""
+    """Facts about a run's replies that are filled in while it runs."""
 
-    lengths: dict[str, Lengths]  # of each of our tasks' replies
-    conditions: list[Condition]  # that the model is run under
+    lengths: dict[str, Lengths]  # lengths of the replies, by our tasks
+    conditions: list[Condition]  # conditions of the model's run
     answered: Throughput
 
 
@@ -68,21 +68,21 @@ class _Call(NamedTuple):
     """One call of a class's `generate_until` by lmms-eval."""
 
     requests: Sequence[ModelRequest]
-    replies: list[Reply]  # in the order of the requests; None where there is none yet
-    # By the place of a request of ours: its doc's id, and what its reply is kept under.
+    replies: list[Reply]  # in the order of the requests; None for a missing reply
+    # By the index of a request of ours: its doc's id, and the key of its reply.
     ids: Mapping[int, str]
     keys: Mapping[int, str]
     bar: tqdm[None]
 
 
 class RequestRunner:
-    """One model's requests in one run."""
+    """The requests of one model in one run."""
 
     def __init__(
-        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], known: RunFacts
+        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], facts: RunFacts
     ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
-        self._lengths, self._said = known.lengths, known.answered
+        self._lengths, self._said = facts.lengths, facts.answered
         self._reads = not cut_replies.has_processor(lm)
         self._plain = lm.generate_until
         self._pace = Pace(lm, run)
@@ -90,22 +90,22 @@ class RequestRunner:
         self._failed_in_a_row, self._answered, self._stopped_by = 0, False, ""
         self._one_by_one = context.current().plan.one_by_one
         self._errors = LoggedErrors()
-        # Not the model's own rank, which lmms-eval sets later.
+        # Not the model's rank attribute, which lmms-eval sets later.
         self._rank = int(os.environ.get("RANK", "0"))
-        mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
-        self.kept = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
+        mended = [one.text for one in facts.conditions if one.kind == Kind.MENDED]
+        self.kept_replies = KeptReplies(_identity(run, lm, mended), tasks, self._rank)
 
     def _generate(self, requests: list[ModelRequest]) -> list[Reply]:
-        """The class's replies; "" for None, which some classes return for an empty reply."""
+        """Return the class's replies; "" for None, which some classes return for an empty reply."""
         return ["" if reply is None else reply for reply in self._plain(requests)]
 
     def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
-        """The replies in the order of the requests; called by lmms-eval."""
+        """Return the replies in the order of the requests; lmms-eval calls this."""
         replies: list[Reply] = [None] * len(requests)
         own = [place for place, one in enumerate(requests) if one.task_name in self._tasks]
         others = [place for place, one in enumerate(requests) if one.task_name not in self._tasks]
         if others:
-            # lmms-eval does not look whether each request has a reply.
+            # lmms-eval does not check that each request has a reply.
             found = iter(self._generate([requests[place] for place in others]))
             for place in others:
                 replies[place] = next(found, "")
@@ -114,16 +114,16 @@ class RequestRunner:
         keys = _each_once({place: key for place, (_, key) in known.items()})
         left: dict[str, list[int]] = {}
         for place in own:
-            if (before := self.kept.found.get(keys[place])) is None:
+            if (before := self.kept_replies.replies.get(keys[place])) is None:
                 left.setdefault(requests[place].task_name, []).append(place)
             else:
                 replies[place] = with_counts(before["reply"], before.get("tokens"))
                 _remember(requests[place], ids[place], before.get("arrived"))
         number = len(own) - sum(map(len, left.values()))
         if number:
-            say(
-                f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
-                "from there (--fresh asks all of them anew)"
+            notify(
+                f"{number} of {len(own)} replies are taken from a run that was "
+                "stopped (--fresh generates all of them again)"
             )
         silent, begun = self._rank != 0, time.monotonic()
         with (
@@ -138,20 +138,22 @@ class RequestRunner:
         self._finish({place: (requests[place], ids[place]) for place in own}, replies)
         return replies
 
-    def _ask(self, call: _Call, left: Mapping[str, list[int]], own: Sequence[int]) -> None:
-        """Ask the requests of each task that have no kept reply, and keep each reply."""
+    def _ask(self, call: _Call, remaining: Mapping[str, list[int]], indices: Sequence[int]) -> None:
+        """Send the requests of each task that have no kept reply, and keep each reply."""
         if self._pace.in_flight:
-            self._ask_side_by_side(call, [place for places in left.values() for place in places])
+            self._ask_side_by_side(
+                call, [place for places in remaining.values() for place in places]
+            )
             return
-        # Many classes take the first request's task, or what its media are, for a whole batch.
-        for task, places in _even(left, own).items():
+        # Many classes use the first request's task, or the kind of its media, for a whole batch.
+        for task, places in _even(remaining, indices).items():
             if modality := context.current().plan.modality.get(task):
                 self._lm.modality = modality
             self._ask_in_portions(call, places)
 
     def _ask_in_portions(self, call: _Call, places: Sequence[int]) -> None:
-        """Ask one task's requests, as many in a portion as the class works on together."""
-        # At first no more than it takes to see that all fails.
+        """Send one task's requests, as many in a portion as the class works on together."""
+        # The first portion is just large enough to show that all requests fail.
         size = self._pace.first_portion(self._stop_after or self._pace.at_once)
         while places:
             now, places = places[:size], places[size:]
@@ -161,21 +163,21 @@ class RequestRunner:
             with delivery.watching(expected, self._reads) as watch:
                 found = self._replies(asked, [one.name for one in expected])
             for place, one, reply in zip(now, expected, found, strict=True):
-                self._take(call, place, reply, watch.seen.get(one.name))
+                self._take(call, place, reply, watch.delivered.get(one.name))
             self._check_failures(call)
             size = self._pace.next_portion(len(now), time.monotonic() - begun)
 
     def _ask_side_by_side(self, call: _Call, places: Sequence[int]) -> None:
-        """Ask each request by itself, as many at a time as the class would have in flight."""
+        """Send single requests, as many at a time as the class would have in flight."""
         waiting = iter(places)
-        asking: dict[Future[Reply], tuple[int, str]] = {}  # its place and name
+        asking: dict[Future[Reply], tuple[int, str]] = {}  # index and name of the request
         done: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
         pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
         with endpoints.in_context(), delivery.watching((), self._reads) as watch:
             try:
                 while True:
                     most = self._pace.in_flight
-                    if not self._answered:  # no more than it takes to see that all fails
+                    if not self._answered:  # just enough to show that all requests fail
                         most = min(most, self._stop_after or most)
                     while len(asking) < most and (place := next(waiting, None)) is not None:
                         expected = self._expected(call, place)
@@ -188,23 +190,23 @@ class RequestRunner:
                     one = done.get()
                     place, name = asking.pop(one)
                     self._take(call, place, one.result(), watch.settled(name))
-                    if self._stopped_by:  # those on their way are kept
+                    if self._stopped_by:  # replies that are on their way are kept
                         waiting = iter(())
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
         self._check_failures(call)
 
     def _take(
-        self, call: _Call, place: int, reply: Reply, seen: delivery.DeliveredMedia | None
+        self, call: _Call, place: int, reply: Reply, delivered: delivery.DeliveredMedia | None
     ) -> None:
-        """Take a reply that has arrived: keep it, unless it is a failure."""
+        """Keep a reply that has arrived, unless it is a failure."""
         call.bar.update()
         request = call.requests[place]
         text, counts = unwrapped(reply)
-        # A class of ours tells it itself.
-        told = getattr(reply, "arrived", seen.told() if seen else None)
+        # Our own classes report it.
+        told = getattr(reply, "arrived", delivered.as_dict() if delivered else None)
         if told and (number := getattr(counts, "input_tokens", None)):
-            # As the endpoint counted them, where nobody here could.
+            # The endpoint's count, if none was possible here.
             told = {"prompt_tokens": number, **told}
         _remember(request, call.ids[place], told)
         why = failure_of(text)
@@ -216,37 +218,39 @@ class RequestRunner:
             self._failed_in_a_row += 1
         if why is not None and 0 < self._stop_after <= self._failed_in_a_row:
             self._stopped_by = why
-        if call.replies[place] is not None:  # asked for the sake of other processes
+        if call.replies[place] is not None:  # sent only to match other processes
             return
         call.replies[place] = reply
         if why is None and text is not None:
             tokens = counts.output_tokens if counts is not None else None
-            self.kept.add(request.task_name, call.keys[place], text, told, tokens)
+            self.kept_replies.add(request.task_name, call.keys[place], text, told, tokens)
 
     def _check_failures(self, call: _Call) -> None:
         if self._stopped_by:
             raise RequestsFailedError(
-                f"{self._failed_in_a_row} requests in a row failed, {call.replies.count(None)} are "
-                f"left; the last: {self._stopped_by}. {self.kept.told()} (--model-stop-after 0 "
-                "goes on whatever fails)"
+                f"{self._failed_in_a_row} requests in a row failed, "
+                f"{call.replies.count(None)} were not sent; the last failure: "
+                f"{self._stopped_by}. {self.kept_replies.message()} (--model-stop-after 0 "
+                "never stops a run)"
             )
 
     def _replies(self, requests: list[ModelRequest], names: Sequence[str]) -> list[Reply]:
-        """One reply for each request; a failure that the class hides replaces its reply."""
+        """Return one reply for each request; a failure that the class hides replaces its reply."""
         if not self._one_by_one:
             with self._errors.of() as errors:
                 found = self._generate(requests)
             if len(found) == len(requests):
                 return mark_lost(found, errors)
             self._one_by_one = True
-            say(
-                f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
-                "nobody can tell which is whose: from here on they are asked one by one"
+            notify(
+                f"the model's class gave {len(found)} replies to "
+                f"{len(requests)} requests, so replies cannot be matched to "
+                "requests: from here on requests are sent one by one"
             )
         return [self._alone(one, name) for one, name in zip(requests, names, strict=True)]
 
     def _alone(self, request: ModelRequest, name: str) -> Reply:
-        """The reply to a request that is asked alone, so that no other request fails with it."""
+        """Return the reply to a request that is sent alone, so that no other one fails with it."""
         found, why = [], ""
         with delivery.asking(name), self._errors.of(name) as errors:
             try:
@@ -260,10 +264,12 @@ class RequestRunner:
             return mark_lost(found, errors)[0]
         return refusals.model_error(errors[-1] if errors else why)
 
-    def _finish(self, asked: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]) -> None:
-        """Count the tokens of our replies, and restore a reasoning tag that stood in the prompt."""
+    def _finish(
+        self, requests: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]
+    ) -> None:
+        """Count the tokens of our replies, and add a reasoning tag that stands in the prompt."""
         texts: dict[int, str] = {}
-        for place, (request, name) in asked.items():
+        for place, (request, name) in requests.items():
             text, counts = unwrapped(replies[place])
             if text is None or failure_of(text) is not None:
                 continue
@@ -274,7 +280,7 @@ class RequestRunner:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
-                    at_limit = context.current().own(delivery.Deliveries).at_limit
+                    at_limit = context.current().instance_of(delivery.Deliveries).at_limit
                     at_limit[request.task_name, name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
@@ -291,24 +297,24 @@ class RequestRunner:
         return doc
 
     def _known(self, request: ModelRequest) -> tuple[str, str]:
-        """The id of a request's doc, and a hash of all that decides on the reply beside the model.
+        """Return the id of a request's doc, and a hash of all that decides its reply but the model.
 
-        That is the doc, its text, its media and the sampling.
+        The hash covers the doc, its text, its media and the sampling.
         """
         name, doc = request.task_name, self._doc(request)
         task = registry.of(name).tasks[name]
         request.doc = task.log_fields(
             doc
-        )  # for `doc_hash`: lmms-eval hashes it, and leaves it empty
+        )  # for `doc_hash`: lmms-eval hashes this field, which it leaves empty
         shown: list[object] = []
-        # Where it cannot be told the request fails for the same reason, or is not asked.
+        # If this fails, the request fails for the same reason, or is not sent.
         with contextlib.suppress(TasksError, OSError):
             shown = [messages.text_of(task.prompt(doc)), task.media_log(doc)]
         told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
         return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
 
     def _expected(self, call: _Call, place: int) -> delivery.Expected:
-        """A request as delivery.py expects it, to count its media that arrive."""
+        """Return a request in the form that delivery.py needs to count its media."""
         request = call.requests[place]
         name = delivery.request_name(request.task_name, call.ids[place])
         return delivery.Expected(name, functools.partial(self._shown, request))
@@ -324,7 +330,7 @@ class RequestRunner:
 
 
 def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
-    """Keys made different from each other: with `--repeats` a request is in a run several times."""
+    """Return keys that all differ: with `--repeats`, a request occurs several times in a run."""
     made, before = {}, Counter[str]()
     for place, key in keys.items():
         made[place] = f"{key}.{before[key]}" if before[key] else key
@@ -332,33 +338,33 @@ def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
     return made
 
 
-def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
-    """The requests that this process asks, by task: as many of each task as any other process.
+def _even(remaining: Mapping[str, list[int]], indices: Sequence[int]) -> dict[str, list[int]]:
+    """Return the requests that this process sends, by task: equally many in all processes.
 
-    Some classes wait in every call for those of the other processes. A process with fewer requests
-    asks its last one again.
+    Some classes wait in every call for the other processes. A process with fewer requests sends its
+    last one again.
     """
-    if not own:
-        return dict(left)
-    everyone = context.gathered({name: len(places) for name, places in left.items()})
+    if not indices:
+        return dict(remaining)
+    everyone = context.gathered({name: len(places) for name, places in remaining.items()})
     made = {}
     for name in dict.fromkeys(name for one in everyone for name in one):
-        places = left.get(name, [])
+        places = remaining.get(name, [])
         missing = max(one.get(name, 0) for one in everyone) - len(places)
-        made[name] = [*places, *[(places or own)[-1]] * missing]
+        made[name] = [*places, *[(places or indices)[-1]] * missing]
     return made
 
 
 def _sampling(request: ModelRequest) -> JsonObject:
-    """The generation arguments of a request."""
+    """Return the generation arguments of a request."""
     return next((one for one in request.args if isinstance(one, dict)), {})
 
 
 def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
-    """The model, and the settings that decide on its replies, as a text.
+    """Return the model, and the settings that its replies depend on, as a text.
 
-    Nothing is known of an object that the user made: it gets a random name. A model that is
-    `mended` replies otherwise than one as installed.
+    A model object of the user has unknown contents, so it gets a random name. A model that is
+    `mended` replies differently from the installed one.
     """
     if (model := context.current().model) is None:
         named: list[object] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
@@ -374,7 +380,9 @@ def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
     return json.dumps(named, sort_keys=True, default=str)
 
 
-def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
-    """Record the media that reached the model of the doc with this name."""
-    if told is not None:
-        context.current().own(delivery.Deliveries).seen[request.task_name, name] = told
+def _remember(request: ModelRequest, name: str, delivered: Mapping[str, object] | None) -> None:
+    """Record the media that reached the model for the doc with this name."""
+    if delivered is not None:
+        context.current().instance_of(delivery.Deliveries).delivered[request.task_name, name] = (
+            delivered
+        )

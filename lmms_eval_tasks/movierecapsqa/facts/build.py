@@ -1,8 +1,8 @@
-"""`lmms-eval-tasks facts`: a user's own recap becomes facts, questions and labels (3.2 and 3.3).
+"""The command `lmms-eval-tasks facts`: facts, questions and labels for a user's recap (3.2, 3.3).
 
-Segments are asked about side by side by the writer (judges/writer.py), so that a run can be
-resumed. One that is in the file already, made from the same narration by the same model with the
-same instructions, is kept as it is, hand corrections too. Anything else under its id is refused.
+The writer (judges/writer.py) requests the texts of several segments at a time. A stopped run can be
+resumed. A segment in the file stays as it is, with corrections by hand, if the same model made it
+from the same narration with the same instructions. Any other segment with its id is an error.
 Segments of other recaps stay in the file.
 """
 
@@ -19,17 +19,21 @@ from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.movierecapsqa.facts import steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
 
-GENERATED = "generated"  # our field in a segment: how it was made
-BuiltEntry = dict[str, Any]  # a segment as the file has it
+# Field of a segment that only we write: model, prompt and hash of the input.
+GENERATED = "generated"
+BuiltEntry = dict[str, Any]  # a segment in the form of the file
 
 
 class FactsPlan(NamedTuple):
-    """What is to be done, and with what; `prompt` is `writer.load("facts", steps.STEPS)`."""
+    """The segments to write, the file, the model and its prompt.
+
+    `prompt` is that of `writer.load_step_prompt`.
+    """
 
     file: Path
     config: JudgeConfig
@@ -37,16 +41,17 @@ class FactsPlan(NamedTuple):
     segments: Sequence[Narrated]
 
     def made_from(self, segment: Narrated) -> dict[str, str]:
-        """How a segment comes about, for the file."""
+        """Return a segment's origin for the file: the model, and hashes of prompt and input."""
         text = json.dumps([dict(segment.released), segment.narration], sort_keys=True)
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
         return {"model": self.config.label, "prompt": self.prompt.hash, "input": digest}
 
     def present(self) -> dict[str, BuiltEntry]:
-        """The segments that the file has, by id.
+        """Return the segments in the file, by id.
 
         Raises:
-            DataError: it is no such file, or holds a segment of this recap that was made otherwise.
+            DataError: the file is no list of segments, or holds a segment of this recap with
+                another origin (`made_from`).
         """
         content = released_files.read_json(self.file) if self.file.exists() else []
         if not isinstance(content, list) or not all(
@@ -60,41 +65,43 @@ class FactsPlan(NamedTuple):
             now, before = self.made_from(one), entry.get(GENERATED) or {}
             if other := [what for what, value in now.items() if before.get(what) != value]:
                 raise DataError(
-                    f"{self.file}: has a segment {one.id} already, made with another "
-                    f"{' and '.join(other)}: remove it there or name another file"
+                    f"{self.file}: has a segment {one.id} already, made with "
+                    f"another {' and '.join(other)}: remove it there, or name "
+                    "another file"
                 )
         return there
 
     @property
     def todo(self) -> list[Narrated]:
-        """Segments that the file lacks; raises as `present`."""
+        """The segments that the file lacks; raises the errors of `present`."""
         there = self.present()
         return [one for one in self.segments if one.id not in there]
 
 
-def build(planned: FactsPlan) -> list[Written[BuiltEntry]]:
-    """Ask about the segments that the file lacks, and write it where any was made.
+def build_facts(planned: FactsPlan) -> list[Written[BuiltEntry]]:
+    """Write the segments that the file lacks, and the file if there is any new segment.
 
-    A segment that fails is left out and told; all others are written.
+    A segment that fails is left out and reported. All other segments are written.
 
     Returns:
-        What became of those asked about.
+        The outcome of each segment that was requested.
 
     Raises:
-        TasksError: the model cannot be used, or the file holds what must not be touched.
+        TasksError: the model cannot be used, or the file holds content that must not be
+            overwritten.
     """
     config, given, todo = planned.config, planned.prompt, planned.todo
     writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
 
-    def each(done: Written[BuiltEntry]) -> None:
-        made = done.made
+    def each(result: Written[BuiltEntry]) -> None:
+        made = result.result
         counts = made and f"{len(made['facts'])} facts, {len(made['questions'])} questions"
-        say(f"{done.unit}: {counts or 'failed'}")
+        notify(f"{result.unit}: {counts or 'failed'}")
 
     units = {one.id: steps.unit(given, one) for one in todo}
-    written = writer.write(units, config, "movierecapsqa facts", each)
-    there = planned.present()  # again: another recap may have been added meanwhile
-    made = {one.unit: one.made for one in written if one.made is not None}
+    written = writer.run_units(units, config, "movierecapsqa facts", each)
+    there = planned.present()  # read again: another recap may have been added meanwhile
+    made = {one.unit: one.result for one in written if one.result is not None}
     own = {
         one.id: {**made[one.id], GENERATED: planned.made_from(one)} if one.id in made else entry
         for one in planned.segments

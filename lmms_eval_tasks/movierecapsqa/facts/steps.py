@@ -1,10 +1,11 @@
-"""From a segment's narration to facts, questions and labels: five requests with checked replies.
+"""The five requests from a segment's narration to facts, questions and labels.
 
     narration -> facts -> question-answer pairs -> simplified pairs -> modality, category
 
-Paper, 3.2: the answer of the first pair is kept, and the question of the simplified one. A pair
-names facts that exist, and simplified pairs and labels are one for one with the pairs: these checks
-are in Python, so that the JSON schema that is sent is the same for any number of facts.
+Source: paper, 3.2. The file keeps the answer of the first pair and the question of the simplified
+pair. A pair has to name existing facts, and there has to be one simplified pair and one label for
+each pair. Python checks these rules, so that the JSON schema of a request is the same for any
+number of facts.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ MODALITY = Step("movierecapsqa", "modality", Modalities, ("dialogue", "facts", "
 CATEGORY = Step("movierecapsqa", "category", Categories, ("pairs",))
 STEPS: tuple[Step[Any], ...] = (FACTS, PAIRS, SIMPLIFY, MODALITY, CATEGORY)
 
-# For estimates. Means of the released sample (8 segments, 113 facts, 52 questions), in tokens; a
-# narrator says about as much in the 5 s of a fact as the fact does.
+# Tokens, for estimates: means of the released sample (8 segments, 113 facts, 52 questions).
+# Narration of 5 s, the time of one fact, has about as many tokens as the fact.
 FACT, QUESTION, ANSWER = 16, 13, 23
 FACTS_PER_PAIR = 2
 ASSUMED = (
@@ -109,16 +110,16 @@ ASSUMED = (
 _TOKENS_PER_WORD = 4 / 3
 
 
-def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
-    """A segment in the released form, by the writer (judges/writer.py).
+def unit(prompt: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
+    """Return the unit of work that writes one segment in the released form (judges/writer.py).
 
-    A modality is asked for where the segment has dialogue, since nobody can tell from facts alone
-    what is said. `factsUsed` counts from 0, `qid` too.
+    The modality is requested only if the segment has dialogue, since facts alone do not tell what
+    is said. `factsUsed` and `qid` count from 0.
     """
     number = max(1, round(len(segment.narration.split()) * _TOKENS_PER_WORD / FACT))
     likely: list[Any] = [f"{words(FACT - 1)} {n}" for n in range(number)]
     fields: dict[str, Any] = {"narration": segment.narration}
-    facts = (yield from needed(FACTS.want(given, fields, {"facts": likely}))).facts
+    facts = (yield from needed(FACTS.want(prompt, fields, {"facts": likely}))).facts
 
     def on_facts(reply: Pairs) -> Pairs:
         for place, pair in enumerate(reply.pairs, 1):
@@ -129,12 +130,12 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     text = {"answer": words(ANSWER), "facts": [1]}
     count = max(1, round(number / FACTS_PER_PAIR))
     likely = [{"question": f"{words(1.5 * QUESTION)} {n}", **text} for n in range(count)]
-    want = PAIRS.want(given, {"facts": facts}, {"pairs": likely}, checked(Pairs, on_facts))
+    want = PAIRS.want(prompt, {"facts": facts}, {"pairs": likely}, checked(Pairs, on_facts))
     pairs = (yield from needed(want)).pairs
     ids = range(1, len(pairs) + 1)
 
     def numbered(schema: type[R]) -> type[R]:
-        """Of simplified pairs or labels: one for each pair, by its number."""
+        """Return the schema of pairs or labels with one numbered entry for each pair."""
 
         def complete(reply: R) -> R:
             (items,) = (value for _, value in reply)
@@ -147,7 +148,7 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
 
     shown = {"pairs": listed([(pair.question, pair.answer) for pair in pairs])}
     likely = [{"id": n, "question": words(QUESTION), "answer": words(ANSWER)} for n in ids]
-    easier = SIMPLIFY.want(given, shown, {"pairs": likely}, numbered(SimplePairs))
+    easier = SIMPLIFY.want(prompt, shown, {"pairs": likely}, numbered(SimplePairs))
     questions = {one.id: one.question for one in (yield from needed(easier)).pairs}
     final = [(questions[n], pair.answer) for n, pair in zip(ids, pairs, strict=True)]
     used = [list(dict.fromkeys(pair.facts)) for pair in pairs]
@@ -155,10 +156,10 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     if segment.dialogue:
         fields = {"dialogue": segment.dialogue, "facts": facts, "pairs": listed(final, used)}
         likely = [{"id": n, "label": "multimodal"} for n in ids]
-        kind = MODALITY.want(given, fields, {"labels": likely}, numbered(Modalities))
+        kind = MODALITY.want(prompt, fields, {"labels": likely}, numbered(Modalities))
         modality = {one.id: one.label for one in (yield from needed(kind)).labels}
     likely, fields = [{"id": n, "label": "NPA"} for n in ids], {"pairs": listed(final)}
-    about = CATEGORY.want(given, fields, {"labels": likely}, numbered(Categories))
+    about = CATEGORY.want(prompt, fields, {"labels": likely}, numbered(Categories))
     category = {one.id: one.label for one in (yield from needed(about)).labels}
     return {
         **segment.released,
@@ -178,7 +179,7 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
 
 
 def listed(pairs: Sequence[tuple[str, str]], facts: Sequence[Sequence[int]] = ()) -> list[str]:
-    """Pairs as they are shown, with the numbers of their facts where given."""
+    """Return pairs in the form of the prompt, with the numbers of their facts if given."""
     shown = [f"Question: {question}\n   Answer: {answer}" for question, answer in pairs]
     ends = [f"\n   Facts: {', '.join(map(str, own))}" for own in facts] or [""] * len(shown)
     return [text + end for text, end in zip(shown, ends, strict=True)]

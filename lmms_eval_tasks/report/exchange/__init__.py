@@ -1,1 +1,1 @@
-"""Results for others: Every Eval Ever, the Hub."""
+"""Results in the forms of others: Every Eval Ever, the Hub, Inspect."""

@@ -1,8 +1,8 @@
 """Results in the forms in which others collect them.
 
 `eee`: records of Every Eval Ever, one for each model; their schema is
-leaderboards/vendor/eval.schema.json. `hf`: what `.eval_results` of a
-model's repository on the Hugging Face hub holds.
+leaderboards/vendor/eval.schema.json. `hf`: the content of `.eval_results` in a model's repository
+on the Hugging Face hub.
 """
 
 from __future__ import annotations
@@ -26,25 +26,27 @@ from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
 
-def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bool = False) -> None:
-    """Write results below a folder, one file for each model; earlier files there are replaced.
+def export_runs(
+    name: str, runs: Sequence[Path], form: str, output: Path, *, force: bool = False
+) -> None:
+    """Write results below a folder, one file for each model; existing files are replaced.
 
     Args:
-        name: of the benchmark.
-        runs: folders or sample files; none gives the paper's rows (`eee` alone).
+        name: name of the benchmark.
+        runs: folders or sample files; empty for the paper's rows (`eee` alone).
         form: `eee` writes BENCHMARK/MODEL.json, `hf` MODEL/.eval_results/BENCHMARK.yaml.
-        output: the folder; made if it is not there.
-        force: `hf` also of numbers that are INVALID, of the sample or a part of the data, or of
-            which no results file says what they rest on.
+        output: the folder, which is made if it does not exist.
+        force: for `hf`: also write numbers that are INVALID, of the sample or of part of the data,
+            or whose conditions are unknown.
 
     Raises:
-        TasksError: the runs hold nothing of this benchmark, `output` cannot be written, or the
-            numbers are none for the Hub.
+        TasksError: the runs hold no task of this benchmark, `output` cannot be written, or the
+            numbers are not for the Hub.
     """
-    benchmark = registry.named(name)
+    benchmark = registry.find_benchmark(name)
     if form == "hf" and not runs:
-        raise TasksError("--format hf is for results of your own: name the folders of their runs")
-    read = compared_runs.read(runs) if runs else []
+        raise TasksError("--format hf writes your results: name the folders of your runs")
+    read = compared_runs.read_sides(runs) if runs else []
     own = [side for side in read if records.own_tasks(benchmark, side)]
     if runs and not own:
         raise TasksError(f"{', '.join(map(str, runs))}: no runs of {benchmark.title}")
@@ -69,21 +71,22 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bo
 
 
 def _refuse(benchmark: Benchmark, side: Side) -> None:
-    """Stop before a number that is no result of the benchmark stands beside a model on the Hub.
+    """Stop before a number that is no result of the benchmark is written for the Hub.
 
     Raises:
-        TasksError: names the condition, and the option to write it all the same.
+        TasksError: the message names the condition, and the option to write the number anyway.
     """
     no_result = (Kind.INVALID, Kind.SAMPLE, Kind.PART, Kind.UNKNOWN)
     if found := [one.line for one in side.record(benchmark.tasks) if one.kind in no_result]:
         raise TasksError(
-            f"{side.label}: not written for the Hub: {'; '.join(found)}. --force writes it with "
-            "these conditions in its notes"
+            f"{side.label}: not written for the Hugging Face hub: "
+            f"{'; '.join(found)}. To write it with these conditions in its "
+            "notes: --force"
         )
 
 
 def _stems(labels: Iterable[str]) -> list[str]:
-    """Names of files for labels, which may hold anything; no two alike."""
+    """Return different file names for labels, which may hold any characters."""
     found: list[str] = []
     for label in labels:
         stem = re.sub(r"[^A-Za-z0-9.-]+", "_", label)[:80].strip("._") or "model"
@@ -96,7 +99,7 @@ def _stems(labels: Iterable[str]) -> list[str]:
 
 
 def on_the_hub(benchmark: Benchmark, side: Side) -> str:
-    """The main number of each task and group, as YAML for `.eval_results`.
+    """Return the main number of each task and group, as YAML for `.eval_results`.
 
     Raises:
         TasksError: there is no number yet, or huggingface_hub does not know this form.
@@ -105,13 +108,13 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
         from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
     except ImportError:
         how = "pip install 'huggingface_hub>=1.4'"
-        raise TasksError(f"--format hf needs a newer huggingface_hub: {how}") from None
+        raise TasksError(f"--format hf requires a newer huggingface_hub: {how}") from None
     import yaml
 
     hub = figures.hubs()[benchmark.name]
     lines: dict[str, Comparison] = {}
     for line in records.lines_of(benchmark, side):
-        if line.quantity.row not in lines or line.quantity.known:
+        if line.quantity.row not in lines or line.quantity.published:
             lines[line.quantity.row] = line
     date = records.date_of(records.first_of(benchmark, side))
     entries = [
@@ -124,7 +127,7 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
 
 
 def _note(benchmark: Benchmark, side: Side, line: Comparison) -> Iterator[str]:
-    """The sentences that a reader of a number on the hub has to know."""
+    """Yield the sentences that a reader of a number on the hub needs to know."""
     made, one = records.measured(benchmark, side, line), line.numbers[side.label]
     yield f"{line.quantity.metric}."
     if one.ends is not None:

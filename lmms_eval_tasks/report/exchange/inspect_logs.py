@@ -1,7 +1,7 @@
 """Saved runs as logs of Inspect (https://inspect.aisi.org.uk), for `inspect view` and its analyses.
 
-One log for each task and run. What Inspect has a place for stands in it, in its own classes; the
-rest of an item is metadata.
+Each task of each run has one log. Facts with a place in Inspect's classes are there; the other
+fields of an item are metadata.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.compared_runs import Side, command
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
-from lmms_eval_tasks.utils.conditions import Kind, as_columns, is_valid, lines
+from lmms_eval_tasks.utils.conditions import Kind, as_columns, condition_lines, is_valid
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample, EvalScore, EvalSpec
     from inspect_ai.scorer import Score
 
-# Statuses of items that nobody answered, or whose scoring broke: Inspect's errors of a sample.
+# Statuses of items without an answer, or whose scoring failed: errors of an Inspect sample.
 ERRORS = {"model_error": "the model's request failed", "error": "scoring the reply failed"}
-# Fields of an item that have a place of their own in a sample.
+# Fields of an item that have their own place in a sample.
 _PLACED = {"id", "options", "answer", "reference", "references", "reply", "status", "verdicts"}
 
 
-def check() -> None:
-    """Stop before work is done whose result could not be written.
+def check_inspect() -> None:
+    """Stop before the work begins if its result could not be written.
 
     Raises:
         TasksError: inspect-ai is not installed.
@@ -45,36 +45,37 @@ def check() -> None:
     extras.require("inspect", "--format inspect")
 
 
-def write(sides: Sequence[Side], folder: Path) -> list[Path]:
-    """A log for each task of each side; the same runs give the same names again.
+def write_logs(sides: Sequence[Side], folder: Path) -> list[Path]:
+    """Write a log for each task of each side, and return the files; the same runs give equal names.
 
     Raises:
-        DataError: a saved sample lacks what the logs need.
+        DataError: a saved sample lacks a field that the logs need.
     """
     files = []
     for side in sides:
         for name in side.runs:
             benchmark = registry.of(name)
             made = _log(benchmark, benchmark.tasks[name], side)
-            stamp = made.eval.created[:19].replace(":", "-")  # as Inspect names its own
+            stamp = made.eval.created[:19].replace(":", "-")  # Inspect's own form of file names
             parts = (stamp, name.replace("_", "-"), made.eval.task_id)
             files.append(folder / f"{'_'.join(parts)}.eval")
             _write(made, files[-1])
     return files
 
 
-def _write(made: EvalLog, file: Path) -> None:
-    """A log whose samples are put into its archive here.
+def _write(log: EvalLog, file: Path) -> None:
+    """Write a log, adding its samples to the archive here.
 
-    Inspect's own writer looks for each sample among all before it: minutes for 20,000.
+    Inspect's own writer searches for each sample among all before it, which takes minutes for
+    20,000.
     """
     from inspect_ai.log import write_eval_log
     from pydantic_core import to_json
 
-    samples, made.samples = made.samples or [], []
-    write_eval_log(made, file)
+    samples, log.samples = log.samples or [], []
+    write_eval_log(log, file)
     with warnings.catch_warnings(), zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
-        # The last member of a name counts, in Inspect's own logs too.
+        # Of several members with one name the last one counts, in Inspect's own logs too.
         warnings.filterwarnings("ignore", "Duplicate name", UserWarning)
         for one in samples:
             member = f"samples/{one.id}_epoch_{one.epoch}.json"
@@ -104,7 +105,7 @@ def _log(benchmark: Benchmark, task: Task, side: Side) -> EvalLog:
 
 
 def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
-    """The task, model and options of a log, and the conditions of its numbers."""
+    """Return the task, model and options of a log, and the conditions of its numbers."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
     from inspect_ai.model import ModelConfig
 
@@ -119,7 +120,7 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
         "run": str(run.file),
         "model": run.model,
         "command": command(run.results) if run.results else None,
-        "conditions": lines(conditions),
+        "conditions": condition_lines(conditions),
         "valid": is_valid(conditions),
         "prompts": section.get("prompts"),
         "judge": section.get("judge"),
@@ -151,12 +152,13 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
 
 
 def _began(run: saved.SavedRun) -> datetime:
-    """When the host says that the run began; when its file was written, where it does not."""
+    """Return the start of the run by lmms-eval's file name; else the time of the file."""
     options = run.results.get("config", {}).get("resolved_cli_args") or {}
     try:
         began = datetime.strptime(run.file.name[:15], "%Y%m%d_%H%M%S")
         when = began.replace(tzinfo=ZoneInfo(options.get("timezone", "UTC")))
-    except (ValueError, KeyError):  # another name, or a zone that this machine does not know
+    # Another form of name, or a time zone that this machine does not know.
+    except (ValueError, KeyError):
         when = datetime.fromtimestamp(run.file.stat().st_mtime, timezone.utc)
     return when.astimezone(timezone.utc).replace(microsecond=0)
 
@@ -172,7 +174,7 @@ def _results(lines: Sequence[Comparison], side: Side, samples: Sequence[EvalSamp
 
 
 def _number(line: Comparison, side: Side) -> EvalScore:
-    """A headline number with the standard error of its interval, and its conditions."""
+    """Return a headline number with the standard error of its interval, and its conditions."""
     from inspect_ai.log import EvalMetric, EvalScore
 
     interval, name = line.numbers[side.label], line.quantity.metric
@@ -197,7 +199,7 @@ def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
     from inspect_ai.model import ChatMessageUser, ModelOutput
 
     items = [_clean(item) for item in side.items[task.name]]
-    values = {one.name: compare.by_item(one, items) for one in compare.shown(task)}
+    values = {one.name: compare.by_item(one, items) for one in compare.headline_metrics(task)}
     for item in items:
         prompt = side.prompts.get((task.name, item["id"]), "")
         output = ModelOutput.from_content(side.label, item["reply"])
@@ -218,13 +220,13 @@ def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
 
 
 def _clean(item: Item) -> Item:
-    """Without half characters, which a reply may have and Inspect's classes refuse."""
+    """Return an item without lone surrogates, which Inspect's classes refuse."""
     cleaned: Item = json.loads(json.dumps(item, ensure_ascii=False).encode(errors="replace"))
     return cleaned
 
 
 def _scores(task: Task, item: Item, values: Mapping[str, Mapping[str, float]]) -> dict[str, Score]:
-    """An item's worth for each number; the first tells what it was read and judged from."""
+    """Return an item's score for each number; the first one holds the answer and the verdicts."""
     from inspect_ai.scorer import Score
 
     verdicts = item.get("verdicts") or {}

@@ -1,7 +1,7 @@
-"""Records of Every Eval Ever: the paper's rows as documentation, a saved run as an evaluation run.
+"""Records of Every Eval Ever: the paper's rows as documentation, a saved run as evaluation run.
 
-A run's record carries what its numbers rest on, in texts beside them: the data's hash, the videos
-asked, the items by status, the prompts' hashes, and the conditions.
+A run's record has the basis of its numbers as texts: the data's hash, the videos, the items by
+status, the prompts' hashes, and the conditions.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics.aggregate import by_status
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
-OURS = "lmms_eval_tasks"  # our section of the host's results
-UNKNOWN = "unknown"  # the schema's own word
-_AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}  # of panels
+OURS = "lmms_eval_tasks"  # our section of lmms-eval's results
+UNKNOWN = "unknown"  # the schema's word for a missing fact
+# Our rules of panels -> Every Eval Ever's words.
+_AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}
 
 Record = JsonObject
 
 
 @functools.cache
 def schema() -> Mapping[str, Json]:
-    """The JSON schema of records, as Every Eval Ever publishes it."""
+    """Return the JSON schema of records, as published by Every Eval Ever."""
     text = files(leaderboards.__name__).joinpath("vendor/eval.schema.json").read_text("utf-8")
     found: Mapping[str, Json] = json.loads(text)
     return found
 
 
 def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
-    """The tasks of a benchmark that a side has."""
+    """Return the tasks of a benchmark that a side has."""
     return [task for name, task in benchmark.tasks.items() if name in side.runs]
 
 
@@ -53,7 +54,7 @@ def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
 
 
 def published(benchmark: Benchmark) -> dict[str, Record]:
-    """A record of each model in the paper's tables: documentation, with the figures as printed."""
+    """Return a documentation record of each model in the paper's tables, as printed."""
     found = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
     title = benchmark.board()["paper"]
     source = {
@@ -75,20 +76,24 @@ def published(benchmark: Benchmark) -> dict[str, Record]:
     return made
 
 
-def _printed(benchmark: Benchmark, one: Figure) -> Record:
-    table = f"table {one.table['number']}"
-    details = {"printed": str(one.printed), "table": table, "place": ", ".join(one.place)}
+def _printed(benchmark: Benchmark, figure: Figure) -> Record:
+    table = f"table {figure.table['number']}"
+    details = {"printed": str(figure.printed), "table": table, "place": ", ".join(figure.place)}
     return {
-        "evaluation_result_id": f"{benchmark.name}/{table}/row {one.row}/{one.place[-1]}",
-        "evaluation_name": f"{benchmark.name}.{one.task or table.replace(' ', '')}",
+        "evaluation_result_id": f"{benchmark.name}/{table}/row {figure.row}/{figure.place[-1]}",
+        "evaluation_name": f"{benchmark.name}.{figure.task or table.replace(' ', '')}",
         "source_data": _source_data(benchmark, {}),
         "metric_config": {
-            "evaluation_description": one.table["caption"],
+            "evaluation_description": figure.table["caption"],
             "lower_is_better": False,
-            **_metric(benchmark, one.metric, one.scale),
-            **({"additional_details": {"note": one.table["note"]}} if one.table["note"] else {}),
+            **_metric(benchmark, figure.metric, figure.scale),
+            **(
+                {"additional_details": {"note": figure.table["note"]}}
+                if figure.table["note"]
+                else {}
+            ),
         },
-        "score_details": {"score": one.value, "details": details},
+        "score_details": {"score": figure.value, "details": details},
     }
 
 
@@ -96,24 +101,24 @@ def _printed(benchmark: Benchmark, one: Figure) -> Record:
 
 
 def lines_of(benchmark: Benchmark, side: Side) -> list[Comparison]:
-    """The numbers of a side in the host's table.
+    """Return the numbers of a side in lmms-eval's table.
 
     Raises:
-        TasksError: there is none yet.
+        TasksError: there is no number yet.
     """
     if not (lines := compare.headlines(benchmark, own_tasks(benchmark, side), [side])):
-        how = "judge its samples first (lmms-eval-tasks judge)"
+        how = "judge its samples first: lmms-eval-tasks judge"
         raise TasksError(f"{side.label}: no number of {benchmark.title} yet; {how}")
     return lines
 
 
 def first_of(benchmark: Benchmark, side: Side) -> Mapping[str, Json]:
-    """The results file of a side's first task."""
+    """Return the results file of a side's first task."""
     return side.runs[own_tasks(benchmark, side)[0].name].results
 
 
 def of_run(benchmark: Benchmark, side: Side) -> Record:
-    """The record of a model's saved runs: numbers of the host's table, and what they rest on.
+    """Return the record of a model's saved runs: numbers of lmms-eval's table, and their basis.
 
     Raises:
         TasksError: there is no number yet.
@@ -145,7 +150,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
 
 
 def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
-    """One number of a side, as a result in a record."""
+    """Return one number of a side as a result in a record."""
     row, metric = line.quantity.row, line.quantity.metric
     tasks = [benchmark.tasks[one] for one in benchmark.tasks_of(row) if one in side.runs]
     scale = figures.scales()[metric]
@@ -172,7 +177,7 @@ def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
 def _facts(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task], *, is_judged: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The facts that a number rests on, of its data and of its runs, as texts."""
+    """Return the facts about data and runs behind a number, as texts."""
     sections = _sections(benchmark, side, tasks)
     items = {task.name: side.items[task.name] for task in tasks}
     seen = [one["videos"] for one in sections if one.get("videos")]
@@ -200,27 +205,27 @@ def _facts(
 def _sections(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task]
 ) -> Sequence[Mapping[str, Json]]:
-    """The sections of our hook on the runs of tasks; [] unless all of them have one."""
+    """Return our sections on the runs of tasks; [] unless all runs have one."""
     found = [side.runs[task.name].section(benchmark.name) for task in tasks]
     return found if all(found) else []
 
 
 def _each(values: Iterable[object]) -> str:
-    """Different values as one text: the same of all runs, or what nobody would take for it."""
+    """Return different values as one text: the common value of all runs, or a list of values."""
     return ", ".join(dict.fromkeys(str(one) for one in values if one))
 
 
-def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Json]]) -> Record:
-    """The judge of a number, of all runs that it is of."""
-    judge, prompt = told[0], told[0].get("prompt") or {}
+def _llm_scoring(benchmark: Benchmark, judges: Sequence[Mapping[str, Json]]) -> Record:
+    """Return the judge of a number, for all its runs."""
+    judge, prompt = judges[0], judges[0].get("prompt") or {}
     now = benchmark.judge_prompt()
     is_same = now is not None and now.hash == prompt.get("hash")
     text = "\n\n".join(now.text.values()) if now is not None and is_same else json.dumps(prompt)
     names = ("provider", "base_url", "warning", "version")
-    details = {name: _each(one.get(name) for one in told) for name in names}
-    details |= {"comparable": str(all(one.get("comparable") for one in told))}
-    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in told)}
-    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or told}
+    details = {name: _each(one.get(name) for one in judges) for name in names}
+    details |= {"comparable": str(all(one.get("comparable") for one in judges))}
+    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in judges)}
+    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or judges}
     made: Record = {
         "judges": [_judge(one) for one in members.values()],
         "input_prompt": text,
@@ -231,28 +236,28 @@ def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Json]]) -> Re
     return made
 
 
-def _judge(told: Mapping[str, Json]) -> Record:
-    name = _public(told.get("model") or told.get("provider") or UNKNOWN)
-    temperature = number(told.get("temperature"))
+def _judge(judge: Mapping[str, Json]) -> Record:
+    name = _public(judge.get("model") or judge.get("provider") or UNKNOWN)
+    temperature = number(judge.get("temperature"))
     return {
         "model_info": _model_info(name),
         **({} if temperature is None else {"temperature": temperature}),
     }
 
 
-def _score(one: Interval) -> Record:
-    se = number(one.se)
-    uncertainty: Record = {"num_samples": one.n}
-    details = {"clusters": str(one.clusters)}
+def _score(interval: Interval) -> Record:
+    se = number(interval.se)
+    uncertainty: Record = {"num_samples": interval.n}
+    details = {"clusters": str(interval.clusters)}
     if se is not None:
         uncertainty["standard_error"] = {"value": se}
-    if one.ends is not None:
-        low, high = one.ends
-        ends = {"lower": low, "upper": high, "confidence_level": 0.95, "method": one.method}
+    if interval.ends is not None:
+        low, high = interval.ends
+        ends = {"lower": low, "upper": high, "confidence_level": 0.95, "method": interval.method}
         uncertainty["confidence_interval"] = ends
     else:
-        details["no_interval"] = one.method
-    return {"score": one.estimate, "uncertainty": uncertainty, "details": details}
+        details["no_interval"] = interval.method
+    return {"score": interval.estimate, "uncertainty": uncertainty, "details": details}
 
 
 def _generation(task: str, results: Mapping[str, Json]) -> Record:
@@ -279,13 +284,13 @@ def _head(benchmark: Benchmark, model: str, date: str) -> Record:
 
 
 def date_of(results: Mapping[str, Json]) -> str:
-    """When a run of the host was, as others write dates."""
+    """Return the date of a run of lmms-eval in ISO form."""
     date = str(results.get("date", UNKNOWN))
     return re.sub(r"^(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)$", r"\1-\2-\3T\4:\5:\6", date)
 
 
 def _public(name: object) -> str:
-    """Without the folders of a local path."""
+    """Return a name without the folders of a local path."""
     text = str(name)
     return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", ".", "~")) else text
 

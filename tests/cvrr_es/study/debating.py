@@ -81,5 +81,5 @@ class Study:
         judge = [] if "--judge" in more else ["--judge", spec]
         where = ["--data", str(self.data), "--out", str(self.out)]
         env = {settings.JUDGE_CACHE: str(self.folder / "cache")}
-        with settings.said({}):  # options hold for one call
+        with settings.use_options({}):  # options hold for one call
             return CliRunner().invoke(app, ["debate", *candidates, *where, *judge, *more], env=env)

@@ -22,7 +22,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE
 from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, SAID, Study, played, wanted
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
-AGAIN = "run the same command again to go on; replies of no use are kept"
+AGAIN = "run the same command again to continue; to ask again for replies"
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_who_gives_the_ratings(tmp_path: Path) -> None:
         (LOCAL, {}, False, "--single"),
         (None, {}, False, r"gpt-3\.5-turbo and gpt-4o.*OPENAI_API_KEY.*--judge"),
         (" ", {}, True, r"^gpt-3\.5-turbo at OpenAI"),
-        ("gpt-4o", {}, False, "--judge=MODEL@BASE_URL"),
+        ("gpt-4o", {}, False, "--judge MODEL@BASE_URL"),
         ("none", KEY, False, "--judge none"),
         (str(panel), {}, False, "--judge panel"),
     ]
@@ -76,14 +76,20 @@ def test_who_gives_the_ratings(tmp_path: Path) -> None:
 
 
 def test_a_request_has_the_reference_and_the_rubric_but_no_candidate() -> None:
-    system, user = (one["content"] for one in render(reference.criterion(), reference.fields(ONE)))
+    system, user = (
+        one["content"] for one in render(reference.reference_criterion(), reference.fields(ONE))
+    )
     for text in ("Who?", "A dog.", "A cat.", "<candidate-"):
         assert text in user
-    for text in (judge.prompt("rating").text["rubric"].strip(), "You do not see the video", "JSON"):
+    for text in (
+        judge.load_judge_prompt("rating").text["rubric"].strip(),
+        "You do not see the video",
+        "JSON",
+    ):
         assert text in system
     for text in ("Planted", "partial_actions", "reply is empty"):
         assert text not in system + user
-    _, empty = render(reference.criterion(), reference.fields(EMPTY))
+    _, empty = render(reference.reference_criterion(), reference.fields(EMPTY))
     assert "reply is empty" in empty["content"]
     assert "<candidate-e3b0c44298fc1c14>\n\n</candidate-" in empty["content"]
 
@@ -98,11 +104,11 @@ def test_a_debate(study: Study) -> None:
     done = study()
     assert done.exit_code == 0, (done.output, done.exception)
     assert len(study.endpoint.chats) == TURNS
-    rows = ratings.read([study.out])
+    rows = ratings.read_ratings([study.out])
     said = [answer for parts in SAID.values() for part in parts for answer in part]
     assert [(row.rating, row.empty) for row in rows] == [(wanted(one), not one) for one in said]
     # A folder with ratings and transcripts is read as ratings alone.
-    assert ratings.read([study.folder]) == rows
+    assert ratings.read_ratings([study.folder]) == rows
     for output in (planned, done.output):  # before anybody was asked
         assert f"all: {TURNS} calls, unknown price" in output
     tokens = sum(int(n.replace(",", "")) for n in re.findall(r"calls, about ([\d,]+) \+", planned))
@@ -116,14 +122,14 @@ def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
     first = study("--max-calls", "23", "--judge-concurrency", "1")
     assert (first.exit_code, len(study.endpoint.chats)) == (3, 23)
     assert "INVALID" in first.output
-    rows = ratings.read([study.out])
+    rows = ratings.read_ratings([study.out])
     assert len(rows) == ANSWERS
     assert {row.status for row in rows} == {"ok", "skipped"}
     lacking = sum(row.rating is None for row in rows)
     assert f"{lacking} without a rating: {AGAIN}" in first.output
     assert study().exit_code == 0
     assert len(study.endpoint.chats) == TURNS
-    assert all(row.rating for row in ratings.read([study.out]))
+    assert all(row.rating for row in ratings.read_ratings([study.out]))
 
 
 def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: Study) -> None:
@@ -141,7 +147,7 @@ def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: 
     done = study("--single", "--judge", str(file))
     assert done.exit_code == 0, done.output
     assert len(study.endpoint.chats) == asked + DIFFERENT
-    assert all(row.rating for row in ratings.read([study.out]))
+    assert all(row.rating for row in ratings.read_ratings([study.out]))
 
 
 def test_other_ratings_are_not_overwritten(study: Study) -> None:

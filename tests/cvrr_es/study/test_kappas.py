@@ -70,15 +70,15 @@ def test_what_is_undefined() -> None:
     gaps = study({"J": {"A": [1, 2]}, "K": {"A": ["absent", "absent", 3]}}, {"A": [1, 2]})
     for made, judge, reason in (
         (study({"J": {"A": [3, 3]}}, {"A": [3, 3]}), "J", same),
-        (study({"J": {"A": [1, 2, 3]}}, {}), "J", "there is no reference yet"),
+        (study({"J": {"A": [1, 2, 3]}}, {}), "J", "no reference yet"),
         (gaps, "K", "no item was rated on the scale by both"),
     ):
         found = kappas.reliability(of(made, judge))
         for one in (found["mean"], found["pooled"]):
             assert (one["kappa"], one["reason"]) == (None, reason)
-            assert one["no_interval"] == "there is no value"
+            assert one["no_interval"] == "no value"
     found = kappas.reliability([])
-    assert (found["mean"]["reason"], found["cells"]) == ("there are no items", {})
+    assert (found["mean"]["reason"], found["cells"]) == ("no items", {})
     found = kappas.reliability(of(study({"J": TWO[0]}, TWO[1], video="v")))["pooled"]
     assert (found["kappa"], found["no_interval"]) == (0.95, "all items are on one video")
 
@@ -130,7 +130,7 @@ def test_differences_are_of_shared_answers() -> None:
     assert same["n"] > 50
     nothing = kappas.difference([pair._replace(rating=None) for pair in one], other)
     assert (nothing["value"], nothing["n"]) == (None, 0)
-    assert nothing["no_interval"] == "there is no value"
+    assert nothing["no_interval"] == "no value"
 
 
 def test_leniency_by_hand() -> None:

@@ -127,7 +127,7 @@ def test_every_panel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_weighted_is_the_plain_mean_and_counted() -> None:
     ratings, truth = drawn(10)
     one_fold = {item: stratum._replace(fold=0) for item, stratum in STRATA.items()}
-    told = "plain mean, no judge of the answer has a positive kappa: 60"
+    told = "plain mean, because no judge of the answer has a positive kappa: 60"
     found = panel(FITTED, ratings, truth, one_fold)  # no other folds to fit to
     assert (found.ratings, found.note) == (panel("mean", ratings, {}, STRATA).ratings, told)
     assert panel(FITTED, {"contrary": ratings["contrary"]}, truth, STRATA).note == told

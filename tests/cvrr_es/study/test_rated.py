@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
-from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make_judge_task
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import parse
 from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
@@ -42,7 +42,7 @@ def rated(
         "judge": "gpt4o_Mini",
         **more,
     }
-    return make(f"cvrr_judge{task}", first=first, rule=parse(rule), **given)
+    return make_judge_task(f"cvrr_judge{task}", first=first, rule=parse(rule), **given)
 
 
 def docs(made: JudgeTask) -> dict[str, dict[str, Any]]:

@@ -73,11 +73,11 @@ def test_numbers(full: dict[str, Any]) -> None:
 def test_no_reference() -> None:
     found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
     assert found["reference"] is None
-    assert found["notes"][0].startswith("no kappa: there are no reference ratings yet; make")
+    assert found["notes"][0].startswith("no kappa, because there are no reference ratings: make")
     names = [one["name"] for one in found["panels"]]
     assert names == ["panel: majority", "panel: mean", "panel: Dawid-Skene"]
     assert found["differences"][0]["value"] is None
-    assert "no kappa: there are no reference ratings yet" in html(found)
+    assert "no kappa, because there are no reference ratings" in html(found)
 
 
 def test_one_video_and_few() -> None:
@@ -91,12 +91,12 @@ def test_one_video_and_few() -> None:
             sides.append([*made, *[replace(row, judge=f"{row.judge} 2") for row in made]])
         ours, compared = sides
         return [
-            line.partition(" with fewer")[0]
+            line.partition(" 95 % intervals")[0]
             for line in report(ours, compared[: len(compared) // 2])["notes"]
-            if "with fewer" in line or "not computed" in line
+            if "intervals are approximate" in line or "not computed" in line
         ]
 
-    why = "not computed: fitting on other videos needs two videos or more"
+    why = "not computed: fitting on other videos requires two videos or more"
     assert told(1) == [f"panel: kappa-weighted mean: {why}"]
     assert told(20) == []
     assert told(20, 3) == ["Only 3 videos:"]
@@ -116,8 +116,8 @@ def test_references() -> None:
     found = report([*judged(), *referred(), *single], referred())
     names = [part["name"] for part in found["raters"]]
     assert names == ["J", "K", "GPT-3.5, with reference"]
-    assert "debate (reference) made the reference: not compared with itself" in found["notes"]
-    refused(DataError, "no ratings but the reference's", report, referred(), referred())
+    assert "debate (reference) made the reference and is not compared with itself" in found["notes"]
+    refused(DataError, "the only ratings are the reference's", report, referred(), referred())
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def test_the_page_is_self_contained_and_escapes(full: dict[str, Any]) -> None:
     assert (re.findall(r'<a href="#(\w+)"', text), len(ids)) == (ids, len(sheets(full)))
     for number in ("0.857", "85.71", "71.43", "+0.50", "almost perfect"):
         assert f">{number}<" in text, number
-    assert "K (first): all 8 ratings are 4: a constant judge&#39;s kappa is 0" in text
+    assert "K (first): all 8 ratings are 4: the kappa of a constant judge is 0" in text
     some = [replace(row, candidate=f"{evil}{row.candidate}", judge=evil) for row in judged()[:8]]
     text = html(report(some, []))
     assert "&lt;script&gt;" in text
@@ -144,7 +144,7 @@ def test_the_page_is_self_contained_and_escapes(full: dict[str, Any]) -> None:
 
 
 def run(*arguments: object) -> Result:
-    with settings.said({}):  # options hold for one call
+    with settings.use_options({}):  # options hold for one call
         return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
 
 
@@ -169,8 +169,12 @@ def test_from_files_to_page(tmp_path: Path) -> None:
     other = write_ratings(tmp_path / "z.ref", [replace(referred()[0], candidate="Z")])
     write_ratings(tmp_path / "bad.jsonl", [replace(given("J", LENIENT)[0], rating=7)])
     cases: tuple[tuple[tuple[object, ...], type[TasksError], str], ...] = (
-        (("--html", files / "no" / "x.html"), TasksError, "x.html: not a file"),
-        (("--reference", single, "--reference", one), DataError, "the reference is of 2 raters"),
+        (("--html", files / "no" / "x.html"), TasksError, "x.html: cannot be written"),
+        (
+            ("--reference", single, "--reference", one),
+            DataError,
+            "the reference comes from 2 raters",
+        ),
         (("--reference", other), DataError, "no item in common"),
         ((tmp_path / "bad.jsonl",), DataError, "less than or equal to 5"),
     )

@@ -66,7 +66,7 @@ def test_theta_and_top() -> None:
     # Nobody without a kappa.
     assert chosen("top=9")[FIRST] == ("constant", "right", "wrong in 0", "wrong in 1")
     refused(DataError, "none of these items has one", chosen, "", reference={})
-    refused(DataError, "needs two folds", chosen, "", strata=dict.fromkeys(ITEMS, FIRST))
+    refused(DataError, "requires two folds", chosen, "", strata=dict.fromkeys(ITEMS, FIRST))
 
 
 def test_the_options_text() -> None:

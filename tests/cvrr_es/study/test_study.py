@@ -17,7 +17,7 @@ def test_items_are_of_judges_and_reference_in_whatever_order_they_come() -> None
     made = study({"J": {"A": [5, 4]}, "K": {"B": ["absent", 3]}}, {"A": [5, "absent", 2]})
     places = ((0, "A"), (1, "A"), (1, "B"), (2, "A"))
     assert made.items == [AnswerKey(f"{PART}/{n:03d}", name) for n, name in places]
-    sides = [(pair.rating, pair.reference, pair.asked) for pair in of(made)]
+    sides = [(pair.rating, pair.reference, pair.was_asked) for pair in of(made)]
     assert sides == [(5, 5, True), (4, None, True), (None, None, False), (None, 2, False)]
     ours = [*rows([1, 2, None]), *rows([4], judge="K"), *rows([2, 3], dimension=TIME)]
     ours.append(row(1, 4, round="collective"))
@@ -31,7 +31,7 @@ def test_items_are_of_judges_and_reference_in_whatever_order_they_come() -> None
 def test_what_is_refused() -> None:
     other = row(1, 3, dimension=TIME, question=f"{PART}/001", candidate="B")
     cases: list[tuple[list[RatingRow], list[RatingRow], str]] = [
-        ([row(1, 3)], [row(2, 3)], "no item in common, such as .*/001 by A and .*/002 by A"),
+        ([row(1, 3)], [row(2, 3)], "no item in common, for example .*/001 by A and .*/002 by A"),
         ([row(1, 3), other], [], "in the dimension partial_actions .* and in time_order"),
         ([row(1, 3)], [row(1, 3, video="x.mp4")], "v0.mp4' in one .*/x.mp4'"),
     ]

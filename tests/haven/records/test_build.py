@@ -38,7 +38,7 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
         assert group["shot_level_gt"][()].tolist() == [0, 1, 0, 0]
         assert group["video_name"][()] == b"holiday"
     assert desk.writer.asked == ALL
-    release = released.read(desk.out, HavenOptions(sources=("own",)))
+    release = released.read_release(desk.out, HavenOptions(sources=("own",)))
     (record,) = release.records
     assert (release.problems, record.gaps) == ({}, {})
     assert record.path.resolve() == desk.video.resolve()
@@ -50,7 +50,7 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
         done = CliRunner().invoke(app, command, env=desk.env)
         assert done.exit_code == code
     assert page.read_text(encoding="utf-8").count("data:image/jpeg") == 30
-    told = "has no video own/video_9 that can be used; it has own/video_1"
+    told = "no usable video own/video_9; it has own/video_1"
     assert isinstance(done.exception, DataError)
     assert told in str(done.exception)
 
@@ -80,7 +80,7 @@ def test_without_a_model_everything_but_the_texts_is_there(desk: Desk) -> None:
     assert not desk.endpoint.chats
     assert "missing: 30 of 30 frame descriptions, 4 of 4 shot descriptions, the doc" in done.output
     assert [video["video_name"] for video in desk.written().values()] == ["holiday", "other"]
-    records = released.read(desk.out, HavenOptions(sources=("own",))).records
+    records = released.read_release(desk.out, HavenOptions(sources=("own",))).records
     assert [one.path.resolve() for one in records] == [desk.video.resolve(), other.resolve()]
     assert {"v2t", "temporal_doc", "grounding", "saliency_text"} <= records[0].gaps.keys()
     assert not {"v2v", "temporal", "saliency"} & records[0].gaps.keys()
@@ -136,11 +136,11 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
     twin = desk.folder / "holiday.mov"
     shutil.copyfile(desk.video, twin)
     for options, why in (
-        (["--dry-run"], "name who writes them with --judge"),
-        (["--judge", "none"], "one model that sees writes the texts"),
+        (["--dry-run"], "name the model that writes them with --judge"),
+        (["--judge", "none"], "the texts require one model that takes pictures"),
         (["nowhere.mp4"], "nowhere.mp4"),
         ([*desk.judge, "--max-cost", "1"], "price"),
-        ([str(twin)], "two videos are called holiday"),
+        ([str(twin)], "two videos have the name holiday"),
         (["--out", str(desk.scores)], "not a folder"),
     ):
         done = desk.run(*options)

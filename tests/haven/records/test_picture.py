@@ -54,5 +54,5 @@ def test_texts_are_escaped_and_gaps_told() -> None:
         "no description",
     ):
         assert text in page
-    assert "there are no pictures" in picture.html(RECORD, picture.taken(RECORD))
+    assert "no pictures, because" in picture.html(RECORD, picture.data_uris(RECORD))
     assert "importance of a frame" not in picture.html(replace(RECORD, scores=[]), IMAGES)

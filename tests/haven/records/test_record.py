@@ -43,7 +43,7 @@ def found(folder: Path, *changes: tuple[str, Any], hdf5: bool = True) -> Record 
                 del within[last]
 
     write(folder, "tvsum", 2, 8, 3, change, hdf5)
-    release = released.read(folder, HavenOptions())
+    release = released.read_release(folder, HavenOptions())
     return next((one for one in release.records if one.video == "video_1"), "") or str(
         release.problems["tvsum/video_1"]
     )
@@ -132,7 +132,7 @@ def test_shots_and_their_frames(tmp_path: Path) -> None:
 # --- the first error ------------------------------------------------------------------------------
 
 POINTS, BOTH = "@change_points", " and tvsum.h5, "
-TWICE = f"{DOCUMENT}, alignments: sentence_id twice, or of no sentence: [0, "
+TWICE = f"{DOCUMENT}, alignments: a sentence_id occurs twice, or belongs to no sentence: [0, "
 
 
 @table(
@@ -145,19 +145,19 @@ TWICE = f"{DOCUMENT}, alignments: sentence_id twice, or of no sentence: [0, "
         ("frames.2.frame_id", 15, "frames, frame_id, entry 3: 15 comes after 15; expected asc"),
         ("frames.1.description", ["a"], "frames, entry 2, description: expected a text, found"),
         ("frames.1.is_gt", 2, "frames, entry 2, is_gt: "),
-        ("clips.1.frames", [30, 44], "clips, frames: 44 is no frame_id of `frames`"),
+        ("clips.1.frames", [30, 44], "clips, frames: 44 is not a frame_id of `frames`"),
         ("clips.2.frames", [60, 75, 90], "frames of all clips, entry 6: 60 comes after 60"),
         (f"{SENTENCES}.1", "[Shot 3] ", f"{DOCUMENT}, sentences, entry 2: expected a text"),
         (f"{ALIGNED}.1.sentence_id", 2, f"{TWICE}2]"),
         (f"{ALIGNED}.1.sentence_id", 0, f"{TWICE}0]"),
-        (f"{ALIGNED}.0.shot_ids", [1, 3], f"{DOCUMENT}, alignments, shot_ids: 3 is no shot"),
+        (f"{ALIGNED}.0.shot_ids", [1, 3], f"{DOCUMENT}, alignments, shot_ids: 3 is not a shot"),
         (f"{ALIGNED}.0.shot_ids", [-1], "shot_ids, entry 1: expected 0 or more"),
         ("@picks", ..., "tvsum.h5, picks: the field is missing"),
         ("@picks.2", math.nan, "tvsum.h5, picks, entry 3: "),
         ("@n_frames", [1, 2], "tvsum.h5, n_frames: expected a whole number, found [1, 2]"),
         ("@gtframe.4", 2, "tvsum.h5, gtframe, entry 5: "),
-        ("@picks.2", 31, f"{BOTH}picks: not the frame_id of the 8"),
-        ("@gtframe", [1] + [0] * 6 + [1], f"{BOTH}gtframe: not the is_gt of the 8 fr"),
+        ("@picks.2", 31, f"{BOTH}picks: differ from the frame_id of the 8"),
+        ("@gtframe", [1] + [0] * 6 + [1], f"{BOTH}gtframe: differs from is_gt of the 8 fr"),
         ("@gtscore", [1.0] * 7, f"{BOTH}8 frames, but 7 gtscore"),
         ("@n_frames", 105, f"{BOTH}frame 105 is beyond the end; n_frames is 105"),
         (POINTS, [[0, 29], [30, 74]], f"{BOTH}3 clips, but 2 change_points"),
@@ -183,7 +183,7 @@ def test_names_lead_to_no_other_folder(tmp_path: Path) -> None:
             data[name] = data["video_1"]
 
     write(tmp_path, "tvsum", 2, 8, 3, rename, True)
-    release = released.read(tmp_path, HavenOptions())
+    release = released.read_release(tmp_path, HavenOptions())
     assert {one.video for one in release.records} == {"video_1", "video_2"}
     assert len(release.problems) == 4
     assert all("expected a " in one for one in release.problems.values())
@@ -240,8 +240,8 @@ ONE_SHOT: Changes = (
         ),
         ([("frames.3.description", "")], set(), ""),
         ([("@gtscore", [0.5] * 8)], set(), ""),
-        ([("@gtscore.4", math.nan)], SALIENCY, "gtscore, entry 5: nan, no finite number"),
-        ([("@gtscore.0", -math.inf)], SALIENCY, "gtscore, entry 1: -inf, no finite number"),
+        ([("@gtscore.4", math.nan)], SALIENCY, "gtscore, entry 5: nan, not a finite number"),
+        ([("@gtscore.0", -math.inf)], SALIENCY, "gtscore, entry 1: -inf, not a finite number"),
         ([("@gtscore", ...)], SALIENCY, "gtscore: the dataset is missing"),
     ],
 )

@@ -18,7 +18,7 @@ def read(folder: Path, content: Any, *options: Path) -> list[recap_file.Narrated
     file = folder / "recap.json"
     text = content if isinstance(content, str) else json.dumps(content)
     file.write_text(text, encoding="utf-8-sig")
-    return recap_file.read(file, *options)
+    return recap_file.read_recap(file, *options)
 
 
 @pytest.mark.parametrize(
@@ -58,5 +58,5 @@ def test_dialogue_is_cut_to_windows_in_movie_time(tmp_path: Path) -> None:
         "id": "v.3", "movie": "1917", "videoId": "v", "startTime": 0, "endTime": 9.5, "srt": "",
     }  # fmt: skip
     assert (found[0].released["movieId"], found[0].narration) == ("m", "Ann opens doors.")
-    with pytest.raises(DataError, match="no segment has a window in the movie"):
+    with pytest.raises(DataError, match="no segment has times in the movie"):
         read(tmp_path, {"videoId": "v", "segments": [PART]}, movie)

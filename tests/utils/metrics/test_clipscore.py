@@ -114,18 +114,18 @@ LONG = "the man paints the boat and the dog sleeps by the river and a cat plays"
 
 def test_sentences_that_are_cut_are_counted(clip: str) -> None:
     clip_score([LONG, SENTENCES[0], LONG], given(["sea"]), clip)
-    assert "1 of 2 sentences cut to 16 tokens" in clipscore.describe(clip)
+    assert "1 of 2 sentences cut to 16 tokens" in clipscore.describe_encoder(clip)
     # What is cut is the end, and the end token stays: what follows has no part in it.
     assert scored(clip, [LONG], ["sea"]) == scored(clip, [LONG + " in a boat"], ["sea"])
     words = LONG.split()
     kept = " ".join(words[: tiny_clip.POSITIONS - 2])
     assert scored(clip, [LONG], ["sea"]) == pytest.approx(scored(clip, [kept], ["sea"]), abs=1e-6)
     # Different texts so far: LONG, the longer one, SENTENCES[0], the one that just fits.
-    assert "2 of 4 sentences cut to 16 tokens" in clipscore.describe(clip)
+    assert "2 of 4 sentences cut to 16 tokens" in clipscore.describe_encoder(clip)
     text = "la città è in the boat"
     apart = unicodedata.normalize("NFD", text)
     assert scored(clip, [f"  {apart}\n"], ["sea"]) == scored(clip, [text], ["sea"])
-    assert "of 5 sentences" in clipscore.describe(clip)
+    assert "of 5 sentences" in clipscore.describe_encoder(clip)
 
 
 def test_a_picture_that_cannot_be_opened(clip: str) -> None:

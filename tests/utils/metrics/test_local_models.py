@@ -42,7 +42,7 @@ def told(scores: local_models.ModelScores) -> tuple[float | None, str]:
 
 def described(kind: str, model: str) -> str:
     """The line below a table."""
-    return clipscore.describe(model) if kind == "clip" else METRICS[kind].score(model)[1]
+    return clipscore.describe_encoder(model) if kind == "clip" else METRICS[kind].score(model)[1]
 
 
 FILES = ("model.safetensors", "tokenizer.json", "config.json")
@@ -97,7 +97,7 @@ def reason(kind: str, folder: Path) -> str:
 def test_an_absent_model(kind, name, hub_cache, network) -> None:
     assert METRICS[kind].score(name)[0] is None
     _, _, why = described(kind, name).partition(" not computed: ")
-    assert why.endswith(f"{name!r} is not in the local Hugging Face cache and is no folder")
+    assert why.endswith(f"{name!r} is neither a folder nor in the local Hugging Face cache")
     assert local_models.problem(why.partition(f" {name!r}")[0], name) == why
     assert network == []
 

@@ -195,7 +195,7 @@ DIFFERENCES = [
     ([2] * 30, 2, 2 / 2**30, "none: every video gives the same value"),
     # k = floor(64 / 40) = 1: the ends are the smallest and the largest mean of a video.
     ([1, 2, 3, 4, 5, 6], 2, 2 / 2**6, (0.5, 3.0)),
-    # Only the other sign of the smallest does not take the sum as far.
+    # Only the other sign of the smallest rejects the sum as far.
     ([-1, 2, 3, 4, 5, 6], 2, 4 / 2**6, (-0.5, 3.0)),
     ([-1, 1, -1, 1, -1, 1], 1, 1.0, (-1.0, 1.0)),
 ]

@@ -19,9 +19,9 @@ from lmms_eval_tasks.utils.replies import answers, forms, refusals, reply_text
 from tests.checks import table
 from tests.utils.replies.test_answers import CASES, OPTIONS, options_of
 
-FORMS: list[dict[str, Any]] = forms.table("forms")["forms"]
-GUARDS = [row for row in forms.table("forms")["guards"] if "stops" in row]
-LANGUAGES: dict[str, dict[str, Any]] = forms.table("languages")
+FORMS: list[dict[str, Any]] = forms.load_table("forms")["forms"]
+GUARDS = [row for row in forms.load_table("forms")["guards"] if "stops" in row]
+LANGUAGES: dict[str, dict[str, Any]] = forms.load_table("languages")
 NEVER = re.compile("(?!)")
 
 
@@ -59,7 +59,7 @@ def test_languages() -> None:
             assert answers.read_choice(text, OPTIONS).letter is None, (name, text)
 
 
-@table("row", [row for row in forms.table("refusals")["guards"] if "read" in row])
+@table("row", [row for row in forms.load_table("refusals")["guards"] if "read" in row])
 def test_refusals(row: dict[str, Any]) -> None:
     def declines(text: str) -> bool:
         plain = reply_text.normalise(text)
@@ -161,7 +161,7 @@ def test_sentences_about_other_options(
     assert answers.read_choice(text, options).letter in (letter, None)
 
 
-@table("row", [row for row in forms.table("statements")["guards"] if "found" in row])
+@table("row", [row for row in forms.load_table("statements")["guards"] if "found" in row])
 def test_words_around_a_judges_statement(row: dict[str, str]) -> None:
     pattern = forms.guards("statements")[row["name"]]
     find = pattern.search if row["name"].endswith(("before", "concludes")) else pattern.match

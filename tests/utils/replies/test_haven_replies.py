@@ -195,7 +195,7 @@ def test_a_sentence_on_other_clips(case: dict[str, Any], joint: str, number: int
             assert now in (was, frozenset()) or not was
 
 
-@table("row", [row for row in forms.table("lists")["guards"] if "found" in row])
+@table("row", [row for row in forms.load_table("lists")["guards"] if "found" in row])
 def test_each_guard_has_an_example_that_it_finds_and_one_that_it_misses(
     row: dict[str, str],
 ) -> None:
@@ -207,7 +207,7 @@ def test_each_guard_has_an_example_that_it_finds_and_one_that_it_misses(
 
 def words(guard: str) -> list[str]:
     """The words of a part, or of the longest alternation of a guard."""
-    data = forms.table("lists")
+    data = forms.load_table("lists")
     rows = {row["name"]: row["pattern"] for row in data["guards"]} | data["parts"]
     listed = max(re.findall(r"\(\?:([^()]*)\)", rows[guard]), key=len)
     return [word.replace("[ _-]", " ").replace("\\", "") for word in listed.split("|")]
@@ -292,4 +292,4 @@ def test_no_text_raises(text: str) -> None:
 def test_shape(text: str, status: str, left: str) -> None:
     reply = reply_text.shape(text)
     assert (reply.status, reply.text) == (status, left)
-    assert reply.there == bool(left)
+    assert reply.has_text == bool(left)

@@ -25,7 +25,7 @@ PACKAGES = {
 
 
 def install(site: Path, name: str, code: str, tasks: dict[str, str]) -> None:
-    """Writes a package as pip leaves it behind, with a task file in each folder."""
+    """Writes a package in the form in which pip installs it, with a task file in each folder."""
     metadata = site / f"{name}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def found(site: Path) -> SimpleNamespace:
-    """The index of all tasks where all packages are installed, and what was warned of."""
+    """The index of all tasks with all packages installed, and the warnings."""
     user = site.parent / f"{site.name}-of-the-user"
     user.mkdir()
     (user / "task.yaml").write_text("task: of_the_user\noutput_type: generate_until\n")

@@ -20,7 +20,7 @@ CARD = "---\nconfigs:\n- config_name: gen\n  data_files: gen.csv\n- config_name:
 
 
 class Judge:
-    """Replies in turn, and keeps what it was asked."""
+    """A judge that gives these replies in turn, and records its requests."""
 
     def __init__(self, *replies):
         self.replies, self.asked = list(replies), []
@@ -47,7 +47,7 @@ def manager():
 
 @pytest.fixture
 def tasks(manager, monkeypatch, tmp_path):
-    """The tasks on a local copy of the dataset, where `datasets` looks before the hub: two questions of one video."""
+    """The tasks on a local copy of the dataset, which `datasets` finds before the hub: two questions of one video."""
     categories = ("Pianificazione_A", "Sentiment_B")
     gen = [{"video_id": "Video7", "question_category": name, "question": f" {name}? ", **{f"answer{n}": f"{name} {n}" for n in range(1, 9)}} for name in categories]
     mc = [{"video_id": "Video7", "question_category": name, "pool_pos": n, "answer1": f"{name} {n} x", "answer2": f"{name} {n} y", "target": n % 2} for n in range(8) for name in categories]
@@ -91,7 +91,7 @@ def test_tables_become_docs(tasks):
 
 
 def test_what_a_model_sees(tasks, video):
-    """32 of 40 frames at their times; the first one, at 900 pixels; black of the same size."""
+    """A model sees 32 of 40 frames at their times; the first frame, at 900 pixels; or a black picture of the same size."""
     doc = next(iter(tasks["maia_vsv"].test_docs()))
     (path,) = tasks["maia_vsv"].doc_to_visual(doc)
     with av.open(path) as clip:
@@ -182,7 +182,7 @@ def results(monkeypatch):
 
 
 def test_numbers(manager, monkeypatch, tasks):
-    """What failed is left out and counted; Aggregate Accuracy is of the questions that both tasks have, and of the group alone."""
+    """Failures are left out and counted; Aggregate Accuracy covers the questions that both tasks have, and only the group has it."""
     numbers = defaultdict(dict)
     for name, records in results(monkeypatch).items():
         numbers[name]["samples"] = len(records)

@@ -39,7 +39,7 @@ TABLES = {
 
 
 class Judge:
-    """Replies in turn, and keeps what it was asked."""
+    """A judge that gives these replies in turn, and records its requests."""
 
     def __init__(self, *replies):
         self.replies, self.asked = list(replies), []
@@ -73,7 +73,7 @@ def scores(records):
 
 @pytest.fixture
 def tables(monkeypatch, tmp_path):
-    """The dataset as a local folder, where `datasets` looks before the hub."""
+    """The dataset as a local folder, which `datasets` finds before the hub."""
     data = tmp_path / utils.DATASET / "data"
     data.mkdir(parents=True)
     for name, rows in TABLES.items():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-# Of each module its class, and the name there of what loads the weights.
+# By module: the class, and the module's name for the object that loads the weights.
 CLASSES = {
     "aero": ("Aero", "AutoModelForCausalLM"),
     "aria": ("Aria", "AriaForConditionalGeneration"),

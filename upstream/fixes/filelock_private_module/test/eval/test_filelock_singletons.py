@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif("__call__" not in vars(META), reason="this filel
 
 @pytest.fixture(autouse=True)
 def enabled(monkeypatch):
-    """As with filelock 4.3, which has no `_api`: to import it raises ModuleNotFoundError."""
+    """Takes `_api` away, which filelock 4.3 does not have: importing it raises ModuleNotFoundError."""
     monkeypatch.setattr(META, "__call__", vars(META)["__call__"])
     monkeypatch.setitem(sys.modules, "filelock._api", None)
     monkeypatch.setattr(_enable_reentrant_filelocks, "_patched", False, raising=False)

@@ -68,7 +68,7 @@ def test_a_video_reaches_the_model(module, checkpoint, clip, monkeypatch):
     frames, generate = [], lm.model.generate
 
     def generated(**inputs):
-        output = generate(**inputs)  # the classes turn what it raises into an empty answer
+        output = generate(**inputs)  # the classes turn its errors into an empty answer
         frames.append(tuple(inputs["pixel_values_videos"].shape[:2]))
         return output
 

@@ -28,7 +28,7 @@ def _level(part):
 @pytest.mark.parametrize("method", ["to_openai_messages", "to_qwen3_vl_openai_messages"])
 def test_every_frame_is_sent_once_and_in_order(monkeypatch, method):
     monkeypatch.setattr(protocol, "fetch_video", _fetch_video)
-    # As if each frame took the place in memory of the one before, which happens now and then.
+    # Each frame takes the place in memory of the one before, which sometimes happens.
     monkeypatch.setattr(media_encoder, "id", lambda image: 0, raising=False)
     monkeypatch.setenv("LMMS_IMAGE_ENCODE_FORMAT", "PNG")
     chat = ChatMessages(messages=[{"role": "user", "content": [{"type": "video", "url": "clip.mp4"}]}])

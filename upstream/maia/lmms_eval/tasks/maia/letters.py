@@ -1,4 +1,4 @@
-"""The letter that a reply to two statements chooses: explicit statements first, then a reply that is a letter or an option's text. Never guessed."""
+"""The letter that a reply to two statements chooses: explicit statements first, then a reply that is only a letter or an option's text. Never guessed."""
 
 import re
 import string
@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional, Sequence
 
 
 def _words(text: str) -> str:
-    """Alternation of the blank-separated words; "_" stands for a blank inside one."""
+    """Return a pattern that matches any of the blank-separated words; "_" in a word stands for a blank."""
     return "(?:" + "|".join(word.replace("_", " ") for word in text.split()) + ")"
 
 
@@ -61,9 +61,9 @@ LETTER = (
 # Between a noun and its letter: no end of a clause, second noun, verb, denial or other letter.
 _GAP = rf"(?:(?!\b(?:{NOUN}|{PLURAL}|{FALSE}|{OTHER})\b|{NOT}|{_LEAST}|{_VERB}|(?-i:\b[A-Z]\b))" r"[^.!?:;=>\n(){}\"]){0,60}?"
 _NOUN = rf"(?<![^\W_])(?<!/){NOUN}(?!\w)"
-# "La corretta è A", "Corretta: A": a verdict that stands for its noun.
+# "La corretta è A", "Corretta: A": a verdict in place of its noun.
 _RIGHT = r"(?:corrett[ao]|giust[ao]|esatt[ao]|correct)(?!\w)"
-# What names a letter.
+# The patterns that name a letter.
 LABEL = _compile(rf"(?:{_NOUN}[\"']?{_GAP}(?: ?\([^()\n]{{1,40}}\))?[\"']? ?(?::|=?-?>|=| - )|(?m:^)(?:(?:la|lo|il|the) )?{_RIGHT} ?:)[ \n]?{FILLER}{LETTER}")
 COPULA = _compile(rf"(?:{_NOUN}(?: (?:that|which|che) (?:is|è) {TRUE})?{_GAP}|(?<!\w)(?:la|lo|il|the) (?:{_RIGHT}|ver[ao](?!\w)) ){IS}[\"']?(?: ?:[ \n]?|[ \n]){FILLER}{LETTER}")
 BOXED = _compile(rf"\\{{1,2}}(?:boxed|fbox) ?\{{ ?{FILLER}{LETTER}")
@@ -84,8 +84,8 @@ CONTRAST = _compile(
 # "B è falsa, quindi A." as the reply's end.
 CONCLUSION = _compile(rf"(?:\b(?:quindi|dunque|perciò|allora|therefore|hence|thus|so),? |[.;!,\n] ?(?:but |ma )?(?:it's|it is|è) ){FILLER}(?=[(\"'\[]*(?-i:[A-Z])){LETTER}(?=[)\]\"'.!]*\Z)")
 STATEMENTS = (LABEL, COPULA, BOXED, CHOOSING, CLOSING, HEADING, INVERTED, CONTRAST, CONCLUSION)
-# After these a capital in front of more words is taken for a letter too ("Answer: B The man runs");
-# after "I think B ..." it may be the subject of a sentence.
+# After these, a capital before more words counts as a letter, too ("Answer: B The man runs"); after "I think B ..." it
+# may be the subject of a sentence.
 LETTER_EXPECTED = (LABEL, COPULA, BOXED)
 VERDICT = _compile(
     r"(?<!\w)[(\"'\[]?(?-i:(?P<letter>[A-Z]))[)\"'\]]? (?:is|seems|è|e'|sembra|sarebbe|would be) (?:l'|l'unica |(?:the|only|la|il|quella|sola|my|indeed|clearly|definitely|certainly"
@@ -96,15 +96,15 @@ NAMED_BEFORE = _compile(rf"\b{_words('team group player squadra gruppo vitamina?
 WORD_BEFORE = re.compile(r"(\w{1,40}) [(\"'\[]?\Z")
 NAMED_AFTER = _compile(r"(?: |-)?(?:[♭♯#]|(?:flat|sharp|major|minor|maggiore|minore|bemolle|diesis)\b)|\. ?(?-i:[A-Z])\. ?\w")
 NEXT_WORD = re.compile(r"(?:\. ?| )(\w{1,40})")
-# The whole reply: `lead` is what may stand before the letter: "Option", "L'opzione", "La", "It's".
+# The whole reply: `lead` is a word that may stand before the letter: "Option", "L'opzione", "La", "It's".
 WHOLE = _compile(
     r"(?:(?:assistant|assistente|model|bot|ai)(?: ?:[ \n]?|\n))?(?:[-•] )?(?:(?:secondo me|rispondo|solo|only|sicuramente|probabilmente|definitely|probably|(?:most )?likely)(?: ?[:,])? (?=(?-i:[A-Z])))?"
     rf"(?P<lead>(?:it is |it's |è |e' )?(?:the |la |l')?(?:{_words('final correct best')} )?(?P<noun>{NOUN} )?){LETTER}"
 )
 # Both options judged: "A: falso. B: vero."
 JUDGED = _compile(rf"(?:{NOUN} )?[(\"']?(?-i:(?P<letter>[A-Z]))[)\"']? ?(?:[:.=-]+|is|è) ?(?:(?P<right>{_YES})|{_NO})(?!\w)|(?:(?P<first>{_YES})|{_NO}) ?: ?(?-i:(?P<named>[A-Z]))(?!\w)")
-# What follows a letter that is no word of a sentence. After a whole reply's letter a comma is not
-# enough: "E, come si vede, ...".
+# The text behind a letter that is no word of a sentence. After a whole reply's letter a comma is not enough: "E, come
+# si vede, ...".
 END = _compile(rf"[ \"'>]*(?:\Z|[\n,:;!?<|()\]}}\"]|\.(?!\.)|- |-\Z)|{REASON}")
 END_OF_WHOLE = _compile(rf"[ \"'>]*(?:\Z|[\n:!?<|)\]}}\"]|\.(?!\.)|- |-\Z|,(?:\Z|\n))|{REASON}")
 PLAIN_LETTERS = "BCDFGHJKLMNPQRSTUVWXYZ"  # A, E, I, O are words in one of the languages
@@ -113,7 +113,7 @@ CLAUSE_END = _compile(r"[.!?;:,\n()]| - |\b" + _words("so and but therefore thus
 DENIED_BEFORE = _compile(
     rf"{NOT}|\b(?:{FALSE}|{OTHER})(?: (?:that|che)(?: [\w']{{1,20}}){{0,2}})? ?\Z|\b(?:{FALSE}|{OTHER})(?: \w{{1,20}}){{0,2}} (?:is|è|e') ?\Z|\b{_words('if se whether suppose assuming unless qualora')}\b|{_LEAST}"
     r"|\b(?:opposite of|contrario d)"
-    # What somebody else says: "the user thinks", "qualcuno potrebbe dire".
+    # A statement of another person: "the user thinks", "qualcuno potrebbe dire".
     r"|\b(?:you|some(?:one|body|body else)?|someone else|others|people|many|the user) (?:might|may|could|would|thinks?|says?|believes?|claims?)\b"
     r"|\b(?:qualcuno|alcuni|altri|l'utente|si) (?:potrebbe|potrebbero|direbbe|direbbero|pensa|pensano|dice|dicono)\b"
 )
@@ -127,8 +127,7 @@ DENIED_AFTER = _compile(
     rf"|[)\]]? ?(?:[.:,(-] ?)?(?:(?:(?:this|that|it|quest[ao])(?: {NOUN})?(?: is|'s| è)?|è|is|{NOUN}) )?(?:(?:(?:is|è) )?{FALSE}|(?:is not|isn't|not|non è|non) (?:the |la |l'|quella )?{TRUE}|no)"
     rf"(?= ?(?:[.!,;:)\n]|\Z)|{REASON})"
 )
-# A sentence that says of the option before it that the video does not have it: "This is not what
-# the video shows", "non si vede".
+# A sentence that denies the option before it: "This is not what the video shows", "non si vede".
 UNSHOWN = _compile(
     rf"[)\]]? ?(?:[.:,-] ?)?(?:(?:this|that|it|the (?:video|clip|{NOUN})|quest[ao]|(?:il|nel) (?:video|filmato)|l'{NOUN}|la {NOUN})(?: {NOUN})? ?)?"
     r"(?:(?:does|is|was|did) not|doesn't|isn't|wasn't|didn't|non)\b [^.!?:;,\n]{0,30}?\b(?:not what|"
@@ -146,7 +145,7 @@ PAIR = _compile(
     rf"[)\]}}\"'.:]*(?:(?: ?,? ?\(?\b(?:or|oppure|o|che|nor|né|and/or|e/o|vs) | ?[/|] ?){_SECOND_LEAD}(?P<either>(?-i:[B-DF-HJ-NP-Z]){_SECOND_TAIL}|[A-Z]{_SECOND_TAIL}{_PAIR_END})"
     rf"|(?: ?,? ?\(?\b(?:and|ed?) | ?[,&+;] ?| - |-){_SECOND_LEAD}(?P<also>[A-Z]){_SECOND_TAIL}{_PAIR_END}|[ \n](?:[-•] )?\(?(?P<next>(?-i:[A-Z])){_SECOND_TAIL}{_PAIR_END})"
 )
-# The same seen from the second letter: "A or B is correct", "A is true and B is true".
+# The same from the second letter's side: "A or B is correct", "A is true and B is true".
 PAIR_BEFORE = _compile(rf"(?<!\w)(?-i:(?P<letter>[A-Z]))[)\]}}\"']*(?: (?:is|è) (?:the |la )?{TRUE},?)? ?(?:/|&|\b(?:or|and|o|e|ed|oppure|nor|né)\b) ?" r"(?:l'|(?:la|the|option|opzione|statement|affermazione) ){0,3}[(\"'\[]*\Z")
 EITHER_BEFORE = _compile(r"(?<!\w)(?-i:(?P<letter>[A-Z]))[)\]}\"']*(?:,? (?:or|o|oppure) |/ ?)\Z")
 CORRECTION = _compile(
@@ -176,24 +175,24 @@ class _Item:
         return {letter for letter, option in self.texts.items() if option and option in heads}
 
     def called(self, text: str) -> Optional[str]:
-        """The letter of the one option that a folded text is."""
+        """Return the letter of the only option that equals a folded text."""
         found = [letter for letter, option in self.texts.items() if option == text]
         return found[0] if len(found) == 1 else None
 
     def behind(self, letter: str, text: str) -> Optional[str]:
-        """What stands behind the letter's own option where `text` opens with all of it; "" where that goes on."""
+        """Return the rest of `text` behind the letter's own option, if `text` begins with all of it; "" if the option's text goes on."""
         own, window = self.texts.get(letter.upper(), ""), text[: self.window]
         ends = [match.start() for match in re.finditer(r"[.!?;\n]| - ", window)][:12]
         goes_on = "" if own and f"{fold(window)} ".startswith(f"{own} ") else None
         return next((window[end:] for end in ends if own and fold(window[:end]) == own), goes_on)
 
     def hold(self, first: str, second: str) -> bool:
-        """Whether these two words stand side by side in an option's text."""
+        """Return True if these two words are neighbours in an option's text."""
         return any(f" {fold(first)} {fold(second)} " in f" {option} " for option in self.texts.values())
 
 
 class _Statement(NamedTuple):
-    """One place where a letter is named. A second letter in `near` makes it unclear; in a verdict ("B is correct") the letter is the subject."""
+    """One place in a reply that names a letter. A second letter in `near` makes it unclear; in a verdict ("B is correct") the letter is the subject."""
 
     letter: str
     before: str
@@ -212,7 +211,7 @@ def read_letter(answer: str, options: Sequence[str]) -> Optional[str]:
 
 
 def normalise(text: str) -> str:
-    """Text with one form of each letter, quote and blank, and without markdown and special tokens."""
+    """Return text with one form of each letter, quote and blank, and without markdown and special tokens."""
     text = unicodedata.normalize("NFKC", _limit_marks(text))
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
     text = INVISIBLE.sub("", text.translate(TYPOGRAPHY))
@@ -222,14 +221,14 @@ def normalise(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Lower case, no accents, every run of other signs one space; a text of signs alone stays."""
+    """Return text in lower case, without accents, with every run of other signs as one space; a text of signs alone stays."""
     plain = unicodedata.normalize("NFKD", _limit_marks(text).casefold())
     letters = (char if char.isalnum() else " " for char in plain if not unicodedata.combining(char))
     return " ".join("".join(letters).split()) or text.strip()
 
 
 def _limit_marks(text: str) -> str:
-    """Text in which no character carries more than MAX_MARKS combining marks: normalising is quadratic in a run of them."""
+    """Return text in which no character carries more than MAX_MARKS combining marks: normalising a run of them takes quadratic time."""
     if text.isascii():
         return text
     kept, run = [], 0
@@ -262,7 +261,7 @@ def _statements(text: str, item: _Item) -> list[_Statement]:
 
 
 def _judged(text: str, item: _Item) -> Optional[str]:
-    """Nothing but a verdict on each letter, of which one is right: "A: falso. B: vero"."""
+    """Return the right letter of a reply that is only a verdict on each letter, of which one is right: "A: falso. B: vero"."""
     found = {match["letter"] or match["named"]: match["right"] or match["first"] for match in JUDGED.finditer(text)}
     if len(found) != len(JUDGED.findall(text)) or sorted(found) != list(item.texts) or _has_words(JUDGED.sub("", text)):
         return None
@@ -271,7 +270,7 @@ def _judged(text: str, item: _Item) -> Optional[str]:
 
 
 def _whole(text: str, item: _Item) -> Optional[str]:
-    """The whole reply is a letter, with its option's text or a reason after it or not."""
+    """Return the letter of a reply that is only a letter, alone or with its option's text or a reason after it."""
     match = WHOLE.match(text)
     if not match:
         return None
@@ -290,7 +289,7 @@ def _whole(text: str, item: _Item) -> Optional[str]:
 
 
 def _settled(one: _Statement, item: _Item) -> Optional[str]:
-    """The statement's letter, unless it is out of range, one of two, or against its own text ("A) text of B")."""
+    """Return the statement's letter, unless it is out of range, one of two, or contradicts the text behind it ("A) text of B")."""
     is_name = _is_name(one, item)
     if is_name and (named := _named(one, item)):
         return named
@@ -300,14 +299,14 @@ def _settled(one: _Statement, item: _Item) -> Optional[str]:
 
 
 def _is_word(one: _Statement, item: _Item, end: re.Pattern[str], plain: str = "") -> bool:
-    """Whether the letter is a word of the sentence ("A man", "E poi", "a sinistra"): nothing ends it, and its own text does not follow."""
+    """Return True if the letter is a word of the sentence ("A man", "E poi", "a sinistra"): nothing ends it, and its option's text does not follow."""
     if end.match(one.after) or _joined(one, item) or (one.letter in plain and one.after.startswith(" ")):
         return False
     return one.letter.upper() not in item.named_by(one.after)
 
 
 def _is_name(one: _Statement, item: _Item) -> bool:
-    """Whether the letter is part of a name ("B flat", "Team B", "B. B. King"), or stands beside the same word in an option."""
+    """Return True if the letter is part of a name ("B flat", "Team B", "B. B. King"), or has the same neighbour in an option."""
     if one.letter.upper() in item.named_by(one.after):
         return False
     if one.is_verdict:
@@ -318,13 +317,13 @@ def _is_name(one: _Statement, item: _Item) -> bool:
 
 
 def _named(one: _Statement, item: _Item) -> Optional[str]:
-    """The option whose whole text is the name that holds the letter ("The answer is G major")."""
+    """Return the option whose whole text is the name that holds the letter ("The answer is G major")."""
     name = one.before.rpartition("\n")[2] + one.letter if one.is_verdict else one.letter + one.after
     return None if one.after.endswith("?") else item.called(fold(name))
 
 
 def _is_denied(one: _Statement, item: _Item) -> bool:
-    """Whether the statement denies, doubts, supposes or asks."""
+    """Return True if the statement denies, doubts, supposes or asks."""
     asked = ASKED_VERDICT if one.is_verdict else ASKED
     if DENIED_BEFORE.search(CLAUSE_END.split(one.before)[-1]) or asked.match(one.after):
         return True
@@ -334,7 +333,7 @@ def _is_denied(one: _Statement, item: _Item) -> bool:
 
 
 def _names_two(one: _Statement, item: _Item) -> bool:
-    """Whether the statement names a second letter, corrects itself or lists the options."""
+    """Return True if the statement names a second letter, corrects itself or lists the options."""
     letter, rest = one.letter.upper(), fold(one.after)
     before = PAIR_BEFORE if one.is_verdict else EITHER_BEFORE
     others = [match["letter"] for match in before.finditer(one.before)]
@@ -345,7 +344,7 @@ def _names_two(one: _Statement, item: _Item) -> bool:
 
 
 def _joined(one: _Statement, item: _Item) -> Optional[str]:
-    """A second letter right after the first: "or B", "e B", "/B", or ", B" and what ends there."""
+    """Return a second letter right after the first: "or B", "e B", "/B", or ", B" with an end behind it."""
     second = PAIR.match(one.after)
     if not second or (second["next"] and second["next"].upper() not in item.texts):  # without a word between them it may be an initial
         return None

@@ -61,7 +61,7 @@ JUDGE_AGAIN = "An earlier reply to this could not be read. Reply in exactly the 
 
 
 def _fill(template: str, **values: str) -> str:
-    """The template with its values, in one pass: a value may hold braces."""
+    """Return the template with its values, filled in in one pass, since a value may hold braces."""
     return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], template)
 
 
@@ -72,7 +72,8 @@ def maia_doc_to_text(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None
     return _fill(QUESTION_PROMPT, question=doc["question"])
 
 
-# --- Data: the table `mc` has a row for each pair, `gen` one for each question. Which statement of a pair comes first is released with it.
+# --- Data: the table `mc` has a row for each pair, `gen` one for each question. The release fixes which statement of a
+# pair comes first.
 
 
 def maia_process_pairs(rows: datasets.Dataset) -> datasets.Dataset:
@@ -95,7 +96,7 @@ def maia_process_questions(rows: datasets.Dataset) -> datasets.Dataset:
 
 
 def _named(row: Mapping[str, Any]) -> Record:
-    """What names a doc. A video and a category with its part, A or B, name a question."""
+    """Return the fields that identify a doc: a video and a category with its part, A or B, identify a question."""
     video, category = row["video_id"].strip().lower(), row["question_category"].strip()
     name = f"{video}/{category}"
     return {"id": name, "question_id": name, "video": video, "category": category.rpartition("_")[0]}
@@ -104,19 +105,19 @@ def _named(row: Mapping[str, Any]) -> Record:
 # --- What a model sees (paper, 4.3, 4.4): 32 uniform frames as a clip, the first frame, or a black picture of its size.
 
 FRAMES = 32
-LONGEST_SIDE = 900  # of a picture, in pixels, as in the authors' code
+LONGEST_SIDE = 900  # longest side of a picture in pixels, as in the authors' code
 _MATRICES = (1, 4, 7, 9)  # of ITU-T H.273; all others are read as BT.601
 
 
 def maia_doc_to_visual(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None) -> list[Union[str, Image.Image]]:
-    """The path of the clip, or a picture, by the task's `setting`."""
+    """Return the path of the clip, or a picture, by the task's `setting`."""
     setting = (lmms_eval_specific_kwargs or {}).get("setting", "32frames")
     video = _video(doc["video"])
     return [_clip(video)] if setting == "32frames" else [_picture(video, setting)]
 
 
 def _video(name: str) -> str:
-    """The user's file of a video; FileNotFoundError says where it is looked for."""
+    """Return the user's file of a video; the FileNotFoundError names the places that were searched."""
     files = [f"{stem}.mp4" for stem in (name.removeprefix("video"), name, name.capitalize())]
     for file in files:
         path = resolve_media_reference(file, media_type="video", cache_dir="maia", env_vars=("MAIA_VIDEO_DIR",), extra_subdirs=("videos", "Videos"))
@@ -126,7 +127,7 @@ def _video(name: str) -> str:
 
 
 def _frames(video: str, n_frames: int) -> tuple[list[av.VideoFrame], float]:
-    """Uniform frames of a file, all of it if it has fewer, and when the last of all ends: seconds after the first one's start."""
+    """Return uniform frames of a file, or all frames if it has fewer, and the end of the last frame in seconds after the first one's start."""
     try:
         with av.open(video) as file:
             times = [frame.pts for frame in islice(file.decode(video=0), 1 if n_frames == 1 else None)]  # the first one needs no others
@@ -143,7 +144,7 @@ def _frames(video: str, n_frames: int) -> tuple[list[av.VideoFrame], float]:
 
 
 def _rgb(frame: av.VideoFrame) -> np.ndarray:
-    """A frame upright, its colours by its own matrix."""
+    """Return a frame turned upright, with colours by its own matrix."""
     matrix = int(frame.colorspace)
     named = {"src_colorspace": matrix, "dst_colorspace": 5} if matrix in _MATRICES and not frame.format.is_rgb else {}
     return np.rot90(frame.to_ndarray(format="rgb24", **named), round(frame.rotation / 90) % 4)
@@ -162,7 +163,7 @@ def _picture(video: str, setting: str) -> Image.Image:
 
 @lru_cache(maxsize=4096)
 def _clip(video: str) -> str:
-    """Path of a clip of the frames, each at its time and a key frame; made once."""
+    """Return the path of a clip of the frames, each at its time and a key frame; made once."""
     state = os.stat(video)
     digest = hashlib.sha256(f"{os.path.realpath(video)}:{state.st_size}:{state.st_mtime_ns}".encode()).hexdigest()[:16]
     folder = Path(os.path.expanduser(os.getenv("HF_HOME", "~/.cache/huggingface"))) / "maia" / "clips"
@@ -195,7 +196,7 @@ def _write_clip(video: str, out: str) -> None:
         file.mux(packets)
 
 
-# --- Replies. What the request to a model fails at is left out and counted; a reply without a letter is wrong.
+# --- Replies. An item whose request to the model failed is left out and counted; a reply without a letter is wrong.
 
 _REQUEST_FAILED = re.compile(
     r"\s*(?:\[LMMS_EVAL_[A-Z_]+|\[SAFETY_BLOCKED:|\[GENERATION_FAILED\]|\[ERROR\] |Error: can only concatenate str \(not \"NoneType\"\) to str\s*$|Video [^\n]{1,1000} (?:can not load|generate failed), check the source\s*$)"
@@ -207,12 +208,12 @@ _CHANNEL = re.compile(r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|co
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
 _UNSEEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]|<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
 
-# Where another turn begins; what follows is nobody's answer.
+# The beginning of another turn; the text behind it is no answer.
 _TURN = re.compile(r"<[|｜](?:im_(?:end|start)|eo[tm](?:_id)?|end|start|return|end_?of_?(?:text|turn)|endof\w+|user|assistant)[|｜]>|</s>|<(?:eos|end_of_turn|start_of_turn)>|\[/?INST\]")
 
 
 def answer_of(reply: str) -> tuple[str, str]:
-    """A reply without its reasoning, and its status: ok, empty, truncated or request_failed."""
+    """Return a reply without its reasoning, and its status: ok, empty, truncated or request_failed."""
     if _REQUEST_FAILED.match(_UNSEEN.sub("", reply)):
         return "", "request_failed"
     if _CHANNEL.match(reply.lstrip().removeprefix("<|start|>assistant")):
@@ -224,7 +225,7 @@ def answer_of(reply: str) -> tuple[str, str]:
     for tag in _REASONING.finditer(reply):
         name = next(group for group in tag.groups() if group).lower()
         kind, closes = _SAME.get(name, name), "/" in tag.group()
-        if opened is None and closes:  # what the chat template opened in the prompt
+        if opened is None and closes:  # the chat template opened it in the prompt
             kept, start = [], tag.end()
         elif opened is None:
             kept.append(reply[start : tag.start()])
@@ -240,7 +241,7 @@ def answer_of(reply: str) -> tuple[str, str]:
 
 
 def maia_process_pair(doc: Document, results: Sequence[str]) -> dict[str, Record]:
-    """One pair: is the letter that of the true statement?"""
+    """Score one pair: 1 if the letter is that of the true statement."""
     answer, status = answer_of(results[0] if results else "")
     letter = read_letter(answer, doc["statements"]) if status == "ok" else None
     record = {**_kept(doc), "status": "no_letter" if status == "ok" and letter is None else status, "letter": letter}
@@ -250,7 +251,7 @@ def maia_process_pair(doc: Document, results: Sequence[str]) -> dict[str, Record
 
 
 def maia_process_question(doc: Document, results: Sequence[str]) -> dict[str, Record]:
-    """One open answer: does it agree with a reference? An empty or cut-off one does not, without asking; a refusal is judged like any other."""
+    """Score one open answer: 1 if it agrees with a reference. An empty or cut-off answer is wrong without a request to the judge; a refusal is judged like any other."""
     answer, status = answer_of(results[0] if results else "")
     record = {**_kept(doc), "status": status, "answer": answer}
     if status == "ok":
@@ -266,7 +267,7 @@ def _kept(doc: Document) -> Record:
 
 
 def _spread(record: Record, *metrics: str) -> dict[str, Record]:
-    """The record for each metric; `score`, from which the host has standard errors, is that of the first alone."""
+    """Return the record for each metric; only the first has `score`, from which lmms-eval computes standard errors."""
     scored = {**record, "score": float(record["right"])} if "right" in record else record
     return {name: scored if name == metrics[0] else record for name in (*metrics, "maia_failed", "maia_agg_acc")}
 
@@ -286,7 +287,7 @@ def _judge() -> Any:
 
 
 def judge_prompt(doc: Document, answer: str) -> str:
-    """What the judge is asked; the answer stands between two lines with a tag that does not occur in it."""
+    """Return the judge's prompt; the answer stands between two lines with a tag that does not occur in it."""
     text = re.sub("[\ud800-\udfff]", "\ufffd", _TEMPLATE_TOKEN.sub(r"\1 ", answer))
     tag = hashlib.sha256(text.encode()).hexdigest()[:16]
     references = "\n".join(f"{number}. {one}" for number, one in enumerate(doc["references"], 1))
@@ -294,7 +295,7 @@ def judge_prompt(doc: Document, answer: str) -> str:
 
 
 def _judged(doc: Document, answer: str) -> Optional[bool]:
-    """The judge's verdict; None if it cannot be reached, or twice says what cannot be read."""
+    """Return the judge's verdict; None if the judge cannot be reached, or twice gives an unreadable reply."""
     prompt = judge_prompt(doc, answer)
     for asked in (prompt, f"{prompt}\n\n{JUDGE_AGAIN}"):
         messages = [{"role": "system", "content": JUDGE_SYSTEM}, {"role": "user", "content": asked}]
@@ -320,7 +321,7 @@ def _mean(values: Iterable[bool]) -> float:
 
 
 def _questions(records: Sequence[Record]) -> dict[str, bool]:
-    """Of each question whether its pool, or its answer, is right; one with a failure in it is left out. An incomplete pool is not right."""
+    """Return by question True if its pool, or its answer, is right; questions with a failure are left out, and an incomplete pool is not right."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record["question_id"], []).append(record)
@@ -329,7 +330,7 @@ def _questions(records: Sequence[Record]) -> dict[str, bool]:
 
 
 def _share(metric: str, outcomes: Mapping[str, bool], records: Sequence[Record]) -> float:
-    """The share of outcomes, by id, that are right; by category in the log."""
+    """Return the share of outcomes, by id, that are right; the shares by category go to the log."""
     of = {record[key]: record["category"] for record in records for key in ("id", "question_id")}
     groups: dict[str, list[bool]] = {}
     for name, right in outcomes.items():
@@ -354,26 +355,27 @@ def maia_aggregate_answers(results: Sequence[Record]) -> float:
 
 
 def maia_count_failed(results: Sequence[Record]) -> int:
-    """Number of pairs, or answers, that the request to the model or the judge failed at."""
+    """Number of pairs, or answers, whose request to the model or to the judge failed."""
     return sum("right" not in result for result in results)
 
 
 class _Half(float):
-    """No number, with the outcomes of one task: the group joins them."""
+    """A nan that carries the outcomes of one task, for the group to join."""
 
     outcomes: dict[str, bool]
 
 
 def maia_aggregate_half(results: Sequence[Record]) -> float:
-    """Of one task alone there is no Aggregate Accuracy."""
+    """One task alone has no Aggregate Accuracy."""
     half = _Half("nan")
     half.outcomes = _questions(results)
     return half
 
 
 def maia_aggregate_both(metrics: Sequence[float], sizes: Sequence[int], weight_by_size: bool = False) -> float:
-    """Aggregate Accuracy (paper, 6): share of the questions of both tasks whose pool is right and whose answer is."""
-    halves = [half.outcomes for half in metrics if hasattr(half, "outcomes")]  # the class is another one in each file that names this module
+    """Aggregate Accuracy (paper, 6): share of the questions of both tasks with a right pool and a right answer."""
+    # Each file that names this module has its own copy of the class.
+    halves = [half.outcomes for half in metrics if hasattr(half, "outcomes")]
     if len(halves) != 2:
         return float("nan")
     return _mean(halves[0][name] and halves[1][name] for name in halves[0].keys() & halves[1].keys())

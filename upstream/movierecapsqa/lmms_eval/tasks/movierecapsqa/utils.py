@@ -23,7 +23,8 @@ Document = Mapping[str, Any]
 TaskKwargs = Optional[Mapping[str, Any]]
 Record = dict[str, Any]
 
-# --- Prompts: the wording is ours. The authors' prompt of the models under test is not released; of the judge's the six levels are theirs, by their sense.
+# --- Prompts: the wording is ours. The authors did not release the prompt of the tested models. The six levels of the
+# judge follow theirs in meaning.
 
 DIALOGUE = """Dialogue of the part of the movie that the question is about, subtitle by subtitle:
 {lines}"""
@@ -152,28 +153,29 @@ LABELS = {
     "relevance": ("relevant", "partially_relevant", "irrelevant"),
     "coherence": ("consistent", "redundant", "contradictory"),
 }
-HIGHEST = 5  # of a score; the lowest is 0
+HIGHEST = 5  # highest score; the lowest is 0
 
 
 def _fill(template: str, **values: str) -> str:
-    """The template with its values, in one pass: the prompts hold JSON, and a value may hold braces."""
+    """Return the template with its values, filled in in one pass: the prompts hold JSON, and a value may hold braces."""
     return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], template)
 
 
 def movierecapsqa_doc_to_text(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None) -> str:
-    """The question, after the segment's dialogue where the task's `condition` has it."""
+    """Return the question, after the segment's dialogue if the task's `condition` has it."""
     condition = (lmms_eval_specific_kwargs or {}).get("condition", "both")
     dialogue = _fill(DIALOGUE, lines=doc["dialogue"]) if doc["dialogue"] else NO_DIALOGUE
     return _fill(PROMPTS[condition], dialogue=dialogue, question=doc["question"])
 
 
-# --- Data: the four tables, put together to one doc per question. A segment's dialogue is cut out of the user's subtitles by its times in the movie.
+# --- Data: the four tables, joined to one doc per question. A segment's dialogue is cut out of the user's subtitles by
+# its times in the movie.
 
 DATASET = "sshaar/movierecapsqa"
 
 
 def movierecapsqa_process_docs(questions: datasets.Dataset) -> datasets.Dataset:
-    """Every question with the facts and the dialogue of its segment."""
+    """Return every question with the facts and the dialogue of its segment."""
     recaps, segments, facts = (datasets.load_dataset(DATASET, data_files={name: f"data/{name}.json"}, split=name) for name in ("recaps", "segments", "facts"))
     movies = {str(recap["video_id"]): recap for recap in recaps}
     subtitles = {video: _user_file((f"{video}.srt", f"{recap['movie_name']}_{video}.srt"), "subtitle") for video, recap in movies.items()}
@@ -206,7 +208,7 @@ def _segment_of(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _user_file(names: Iterable[str], kind: str) -> Optional[str]:
-    """A file of the user's, in MOVIERECAPSQA_<KIND>_DIR or in a folder <kind>s."""
+    """Return a file of the user, from MOVIERECAPSQA_<KIND>_DIR or from a folder <kind>s."""
     for name in names:
         path = resolve_media_reference(name, media_type="video", cache_dir="movierecapsqa", env_vars=(f"MOVIERECAPSQA_{kind.upper()}_DIR",), extra_subdirs=(f"{kind}s",))
         if os.path.exists(path):
@@ -221,7 +223,7 @@ _MARKUP = re.compile(r"</?(?:b|c|em|font|i|s|span|strong|u|v)(?:[\s.][^<>]*)?>|\
 
 @lru_cache(maxsize=128)
 def _cues(path: str) -> tuple[tuple[float, float, str], ...]:
-    """Start and end in seconds and text, without markup, of an .srt file with or without counters."""
+    """Return start and end in seconds and the text, without markup, of each cue of an .srt file, with or without counters."""
     try:
         text = re.sub(r"\r\n?", "\n", Path(path).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -244,7 +246,7 @@ def _seconds(hours: Optional[str], minutes: str, seconds: str) -> float:
 
 
 def _said(path: Optional[str], start: float, end: float) -> str:
-    """What is said in a window of the movie, a cue a line, without times: those are the movie's.
+    """Return the dialogue in a window of the movie, one cue a line, without its times, which are the movie's.
 
     A cue belongs to the window if at least half of its length lies in it.
     """
@@ -256,11 +258,11 @@ def _said(path: Optional[str], start: float, end: float) -> str:
     return "\n".join(text for _, _, text in sorted(lines, key=lambda line: line[:2]))
 
 
-# --- What a model sees: the segment of the recap video, muted, since the narrator tells the answers.
+# --- The model's input: the segment of the recap video, muted, since the narrator gives the answers away.
 
 
 def movierecapsqa_doc_to_visual(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None) -> list[str]:
-    """The path of the muted clip; nothing where the task's `condition` is dialogue alone."""
+    """Return the path of the muted clip; nothing if the task's `condition` is dialogue alone."""
     if (lmms_eval_specific_kwargs or {}).get("condition") == "dialogue":
         return []
     names = [f"{stem}.{form}" for form in ("mp4", "webm", "mkv") for stem in (doc["video_id"], f"{doc['movie']}_{doc['video_id']}")]
@@ -272,7 +274,7 @@ def movierecapsqa_doc_to_visual(doc: Document, lmms_eval_specific_kwargs: TaskKw
 
 @lru_cache(maxsize=4096)
 def _clip(video: str, start: float, end: float) -> str:
-    """Path of a clip with the frames of [start, end) seconds and no sound; made once."""
+    """Return the path of a clip with the frames of [start, end) seconds and no sound; made once."""
     state = os.stat(video)
     digest = hashlib.sha256(f"{os.path.realpath(video)}:{state.st_size}:{state.st_mtime_ns}".encode()).hexdigest()[:16]
     folder = Path(os.path.expanduser(os.getenv("HF_HOME", "~/.cache/huggingface"))) / "movierecapsqa" / "segments"
@@ -286,7 +288,7 @@ def _clip(video: str, start: float, end: float) -> str:
 
 
 def _frames(video: str, start: float, end: float) -> Iterator[tuple[float, av.VideoFrame]]:
-    """The frames of [start, end) and their times, in seconds after the first one."""
+    """Return the frames of [start, end) and their times, in seconds after the first one."""
     with av.open(video) as container:
         stream = container.streams.video[0]
         origin = stream.start_time or 0
@@ -317,8 +319,9 @@ def _write_clip(video: str, start: float, end: float, out: str) -> None:
         file.mux(packets)
 
 
-# --- Scoring: an empty answer is in no mean, as in the published scores. One that was cut off or claims nothing is worth 0. What the judge or the
-# request to a model fails at is left out and counted. A refusal is judged like any other answer.
+# --- Scoring: an empty answer counts in no mean, as in the published scores. A cut-off answer and an answer without
+# claims are worth 0. An answer whose request to the judge or to the model failed is left out and counted. A refusal is
+# judged like any other answer.
 
 FAILED = ("request_failed", "judge_failed")
 
@@ -335,12 +338,12 @@ _CHANNEL = re.compile(r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|co
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
 _UNSEEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]|<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
 
-# Where another turn begins; what follows is nobody's answer.
+# The beginning of another turn; the text behind it is no answer.
 _TURN = re.compile(r"<[|｜](?:im_(?:end|start)|eo[tm](?:_id)?|end|start|return|end_?of_?(?:text|turn)|endof\w+|user|assistant)[|｜]>|</s>|<(?:eos|end_of_turn|start_of_turn)>|\[/?INST\]")
 
 
 def answer_of(reply: str) -> tuple[str, str]:
-    """A reply without its reasoning, and its status: ok, empty, truncated or request_failed."""
+    """Return a reply without its reasoning, and its status: ok, empty, truncated or request_failed."""
     if _REQUEST_FAILED.match(_UNSEEN.sub("", reply)):
         return "", "request_failed"
     if _CHANNEL.match(reply.lstrip().removeprefix("<|start|>assistant")):
@@ -357,7 +360,7 @@ def answer_of(reply: str) -> tuple[str, str]:
 
 
 def movierecapsqa_process_results(doc: Document, results: Sequence[str]) -> dict[str, Record]:
-    """One open answer, judged in three dimensions."""
+    """Score one open answer: the judge rates it in three dimensions."""
     answer, status = answer_of(results[0] if results else "")
     claims, ratings = _judged(doc, answer) if status == "ok" else ([], {})
     if status == "ok" and claims == []:
@@ -374,7 +377,8 @@ def movierecapsqa_process_results(doc: Document, results: Sequence[str]) -> dict
     return made
 
 
-# --- The judge, without a reference (paper, 4.2): one request takes the answer apart into claims, then one for each dimension labels and scores them.
+# --- The judge, without a reference (paper, 4.2): one request splits the answer into claims, then one request for each
+# dimension labels and scores them.
 
 _JUDGE_LOCK = threading.Lock()
 # A token of a chat template inside an answer would end the judge's turn.
@@ -388,7 +392,7 @@ def _judge() -> Any:
 
 
 def _block(name: str, text: str) -> str:
-    """What a model wrote, between two lines with a tag that does not occur in it."""
+    """Return a text of the model between two lines with a tag that does not occur in it."""
     text = re.sub("[\ud800-\udfff]", "\ufffd", _TEMPLATE_TOKEN.sub(r"\1 ", text))
     tag = hashlib.sha256(text.encode()).hexdigest()[:16]
     return f"<{name}-{tag}>\n{text}\n</{name}-{tag}>"
@@ -399,19 +403,19 @@ def _numbered(texts: Sequence[str]) -> str:
 
 
 def claims_prompt(question: str, answer: str) -> str:
-    """The request for an answer's claims; nothing of the segment is shown."""
+    """Return the request for an answer's claims; it holds nothing of the segment."""
     return _fill(CLAIMS_PROMPT, question=question, candidate=_block("candidate", answer))
 
 
 def dimension_prompt(doc: Document, dimension: str, claims: Sequence[str]) -> str:
-    """The request for a dimension's labels and score; coherence is of the claims alone."""
+    """Return the request for a dimension's labels and score; coherence concerns the claims alone."""
     context = [] if dimension == "coherence" else [_fill(JUDGE_CONTEXT, facts=_numbered(doc["facts"]), dialogue=doc["dialogue"])]
     reply = _fill(JUDGE_REPLY, question=doc["question"], claims=_block("claims", _numbered(claims)), words=", ".join(LABELS[dimension]))
     return "\n".join([*context, JUDGE_TASKS[dimension], reply])
 
 
 def _judged(doc: Document, answer: str) -> tuple[Optional[list[str]], dict[str, Optional[Record]]]:
-    """An answer's claims, and its rating in each dimension; None for what the judge failed at."""
+    """Return an answer's claims, and its rating in each dimension; None for each request that failed."""
     claims = _asked(CLAIMS_SYSTEM, claims_prompt(doc["question"], answer), read_claims)
     if not claims:
         return claims, {}
@@ -422,7 +426,7 @@ def _judged(doc: Document, answer: str) -> tuple[Optional[list[str]], dict[str, 
 
 
 def _asked(system: str, prompt: str, read: Callable[[Mapping[str, Any]], Any]) -> Any:
-    """What the judge says; None if it cannot be reached, or twice says what cannot be read."""
+    """Return the judge's value; None if the judge cannot be reached, or twice gives an unreadable reply."""
     for asked in (prompt, f"{prompt}\n\n{JUDGE_AGAIN}"):
         messages = [{"role": "system", "content": system}, {"role": "user", "content": asked}]
         try:
@@ -441,7 +445,7 @@ def _asked(system: str, prompt: str, read: Callable[[Mapping[str, Any]], Any]) -
 
 
 def read_claims(reply: Mapping[str, Any]) -> list[str]:
-    """The claims, a line each, without blank ones; ValueError if it is no list of them."""
+    """Return the claims, one line each, without blank ones; a ValueError if the reply is no list of claims."""
     if not isinstance(reply["claims"], list):
         raise ValueError("expected a list of claims")
     lines = [" ".join(claim.split()) for claim in reply["claims"]]
@@ -449,7 +453,7 @@ def read_claims(reply: Mapping[str, Any]) -> list[str]:
 
 
 def read_rating(reply: Mapping[str, Any], dimension: str, n_claims: int) -> Record:
-    """The score and one label for each claim, in their order; ValueError if one lacks or is unknown."""
+    """Return the score and one label for each claim, in their order; a ValueError if a label is missing or unknown."""
     labels = {_whole(one["id"]): re.sub(r"[\s_-]+", "_", one["label"].strip().strip("*").casefold()) for one in reply["labels"]}
     if len(reply["labels"]) != n_claims or labels.keys() != set(range(1, n_claims + 1)) or not set(labels.values()) <= set(LABELS[dimension]):
         raise ValueError(f"expected one label of {LABELS[dimension]} for each of {n_claims} claims")
@@ -469,7 +473,7 @@ def _whole(value: Any) -> int:
 
 
 def _is_claimless(results: Sequence[Record]) -> bool:
-    """Whether no answer at all has a claim: then the judge failed, and not the model."""
+    """Return True if no answer at all has a claim: then the judge failed, and not the model."""
     return not any(result["n_claims"] for result in results)
 
 
@@ -485,7 +489,7 @@ def movierecapsqa_aggregate_scores(results: Sequence[Record]) -> float:
 
 
 def movierecapsqa_count_failed(results: Sequence[Record]) -> int:
-    """Number of answers that the judge or the request to the model failed at."""
+    """Number of answers whose request to the judge or to the model failed."""
     failed = (*FAILED, "no_claims") if _is_claimless(results) else FAILED
     return sum(result["status"] in failed for result in results)
 
@@ -496,5 +500,5 @@ def movierecapsqa_count_empty(results: Sequence[Record]) -> int:
 
 
 def movierecapsqa_coverage(results: Sequence[Record]) -> float:
-    """Share of questions that all three means take in, 0 to 1."""
+    """Share of questions that count in all three means, 0 to 1."""
     return 1 - (movierecapsqa_count_failed(results) + movierecapsqa_count_empty(results)) / len(results)

@@ -8,7 +8,7 @@ import torch
 
 # Two text tokens, a video of three groups of frames with 2 x 2 tokens each, two text tokens.
 WHOLE = [0, 0] + [2] * 12 + [0, 0]
-# The same two frames apart, each behind two text tokens.
+# The same two frames, separated, each behind two text tokens.
 APART = ([0, 0] + [2] * 4) * 2 + [0, 0]
 
 CASES = [

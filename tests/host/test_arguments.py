@@ -1,0 +1,106 @@
+"""Arguments of `lmms_eval` that are wrong are found before torch is imported, in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import arguments
+from tests.checks import table
+
+OURS = ["--model", "tasks_scripted", "--tasks", "maia_vsv"]
+MODEL = "no --model: for example --model "
+NO_TASK = "no task or group of this suite is called "
+
+# What ends each command, and whether torch was imported for it.
+SCRIPT = """
+import contextlib, io, json, sys
+from lmms_eval_tasks.host import console_script
+for arguments in json.loads(sys.argv[1]):
+    sys.argv[1:] = arguments
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            console_script.main()
+        except SystemExit as end:
+            print(json.dumps([end.code, said.getvalue(), "torch" in sys.modules]))
+"""
+
+
+@table(
+    "given, told",
+    [
+        (["--tasks", "maia_vsv,maverix_av"], MODEL),
+        (["--model", "tasks_scripted"], arguments.NO_TASKS),
+        (["--model", "tasks_scripted", "--tasks="], arguments.NO_TASKS),
+        ([*OURS, "--limt", "3"], "there is no option --limt; did you mean --limit?"),
+        ([*OURS, "--dta=sample"], "there is no option --dta; did you mean --data?"),
+        ([*OURS, "--nothing-like-it"], "there is no option --nothing-like-it (lmms_eval --help"),
+        (["--model", "qwen2_5vl", *OURS[2:]], "no model 'qwen2_5vl'; did you mean qwen2_5_vl?"),
+        (["--model", "task_oracle", *OURS[2:]], "'task_oracle'; did you mean tasks_oracle?"),
+        ([*OURS[:3], "maia_vvs"], f"{NO_TASK}maia_vvs; did you mean maia_vsv?"),
+        ([*OURS[:3], "mia_vsv"], f"{NO_TASK}mia_vsv; did you mean maia_vsv?"),
+        ([*OURS[:3], "mme, maverx_av"], f"{NO_TASK}maverx_av; did you mean maverix_av?"),
+    ],
+)
+def test_wrong_arguments(given: Sequence[str], told: str) -> None:
+    with pytest.raises(TasksError) as error:
+        arguments.check(given)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@table(
+    "given",
+    [
+        [*OURS, "--limit", "3", "--verbosity=DEBUG", "-n", "2", "--log_samples"],
+        ["--model", "tasks_oracle", "--task", "maia_*"],  # lmms-eval takes abbreviations
+        ["--config", "runs.yaml"],  # which may say the rest
+        ["--help"],
+        ["--tasks", "mme"],  # of lmms-eval's own, whose model is its matter
+        ["--model", "none", "--tasks", "list"],
+        ["--model", "none", "--tasks", "mme2"],
+        ["--l", "3"],  # fits --limit and --log_samples: lmms-eval says it
+    ],
+)
+def test_right_arguments_and_those_of_others(given: Sequence[str]) -> None:
+    arguments.check(given)
+
+
+def test_a_name_near_ours_that_a_user_has(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("task: maia_vsv2\n", encoding="utf-8")
+    given = [*OURS[:3], "maia_vsv2"]
+    with pytest.raises(TasksError, match="maia_vsv2"):
+        arguments.check(given)
+    arguments.check([*given, "--include_path", str(tmp_path)])
+
+
+def test_another_lmms_eval_is_not_held_to_the_options_of_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arguments, "_options_of_lmms_eval", lambda: ([], ""))
+    arguments.check(["--limt", "3"])
+
+
+def test_torch_is_not_imported_to_find_it() -> None:
+    commands = [
+        ["--tasks", "maia"],
+        [*OURS, "--limt"],
+        [*OURS, "--max-failed", "3"],
+        [*OURS[:3], "m"],
+    ]
+    commands[-1][-1] = "maia_vvs"
+    command = [sys.executable, "-c", SCRIPT, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ends = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(code, imported) for code, _, imported in ends] == [(2, False)] * len(commands)
+    for (_, said, _), part in zip(
+        ends, ["--model", "--limt", "MAX_FAILED", "maia_vvs"], strict=True
+    ):
+        assert part in said
+        assert said.count("\n") == 1
