@@ -3,7 +3,7 @@
 #   make test   lint, types, tests
 #   make docs   the site of the documentation, out/docs/site/index.html
 #   make fuzz N=1000000 FILES=20000   that many hostile texts and files for every reader
-#   make faults  breaks runs on purpose, and prints what was lost: about half an hour
+#   make faults  breaks runs on purpose, and prints what was lost: a quarter of an hour
 #   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
 #   make test-engine   tasks_vllm on a real vLLM engine, on a CPU
 #   make lock   the versions of a release, .ci/requirements.lock; LOCK=FILE installs them

@@ -77,8 +77,11 @@ def qwen3_vl() -> list[Any]:
         vision_start_token_id=ids["<|vision_start|>"],
         vision_end_token_id=ids["<|vision_end|>"],
     )
+    # As in the released checkpoints: the class's defaults are CLIP's values, those of the video
+    # processor 0.5, and vLLM normalises videos with the values of the image processor.
+    half = [0.5, 0.5, 0.5]
     processor = Qwen3VLProcessor(
-        image_processor=Qwen2VLImageProcessor(patch_size=16),
+        image_processor=Qwen2VLImageProcessor(patch_size=16, image_mean=half, image_std=half),
         tokenizer=tokenizer,
         video_processor=Qwen3VLVideoProcessor(),
         chat_template=tiny.CHAT_TEMPLATE,
