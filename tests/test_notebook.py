@@ -72,3 +72,11 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, on_sample: None) -> None:
     assert (item["status"], item["right"], item["reply"]) == ("unjudged", None, "Un gatto.")
     wrong = {"judge": "replay:/nowhere"}
     refused(TasksError, "/nowhere", lmms_eval_tasks.score_reply, "maia_oevqa", doc, "x", **wrong)
+    for other in (lmms_eval_tasks.load_docs("maia_vsv")[0], {}, 5, doc["id"]):
+        unfit = r"the doc is not one of maia_oevqa: take one of load_docs\('maia_oevqa'\)"
+        refused(TasksError, unfit, lmms_eval_tasks.score_reply, "maia_oevqa", other, "x")
+    for reply in (None, 5, b"x"):
+        refused(TasksError, "a text, not", lmms_eval_tasks.score_reply, "maia_oevqa", doc, reply)
+    refused(TasksError, "not 5", lmms_eval_tasks.load_docs, 5)
+    for paths in ((), ([tmp_path],), (None,)):
+        refused(TasksError, "name one or several folders", lmms_eval_tasks.read_run, *paths)

@@ -162,10 +162,19 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
     "kind, damage, says",
     [
         ("gen", lambda r: r[3].update(answer5=" "), "video1, .*_A, entry 4, answer, entry 5: exp"),
-        ("gen", lambda r: r.append(dict(r[0])), "gen.csv: video1, .*category .* occurs twice"),
+        (
+            "gen",
+            lambda r: r.append(dict(r[0])),
+            "gen.csv, row 49: video1, .* stands already in .*, row 1",
+        ),
         ("gen", lambda r: r.pop(3), "mc.csv: video1, .*_A: has pairs but no row in gen"),
         ("mc", lambda r: r[5].update(target=2), "mc.csv, row 6, target: .*less than or equal to 1"),
         ("mc", lambda r: r.pop(5), "gen.csv: video2, .*true_statement: expected at least 8, fou"),
+        (
+            "mc",
+            lambda r: r[1].update(r[0]),  # a doubled pair in place of a lost one
+            r"mc.csv, row 2: video2, .*_B, pool_pos \d stands already in .*mc.csv, row 1",
+        ),
         ("mc", lambda r: r.clear(), "holds MAIA's table gen .gen.csv. without the other"),
     ],
 )
@@ -178,6 +187,24 @@ def test_the_first_error_of_a_table_is_named(
         if own:
             write_table(tmp_path / f"{name}.csv", own)
     refused(DataError, f"{tmp_path}.*{says}", release.read_release, tmp_path)
+
+
+def test_files_that_are_left_beside_tables(released: Any, tmp_path: Path) -> None:
+    for name, own in hub_rows(released).items():
+        write_table(tmp_path / f"{name}.csv", own)
+    expected = release.read_release(tmp_path).videos
+    left = {
+        **{"._gen.csv": b"\0\5\x16\7\xff", "__MACOSX/._mc.csv": b"\0\5\x16\7\xff"},
+        ".ipynb_checkpoints/gen-checkpoint.csv": (tmp_path / "gen.csv").read_bytes(),
+        **{"notes.csv": "Frage;Bemerkung\n1;schön\n".encode("latin-1"), "folder.csv/x": b""},
+    }
+    for name, content in left.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    assert release.read_release(tmp_path).videos == expected
+    (tmp_path / "mc (1).csv").write_bytes((tmp_path / "mc.csv").read_bytes())
+    twice = r"mc.csv, row 1: video2, .*pool_pos 7 stands already in .*mc \(1\).csv, row 1"
+    refused(DataError, twice, release.read_release, tmp_path)
 
 
 def test_letters() -> None:

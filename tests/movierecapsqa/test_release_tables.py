@@ -187,6 +187,12 @@ def test_what_the_judge_is_shown(
         monkeypatch.setenv(MOVIERECAPSQA, text)
         with pytest.raises(TasksError, match="each name at most once"):
             data.options()
+    row = "abC-1.0/0,vision,STA\n"
+    labels.write_text(f"id,modality,category\n{row}{row}abC-1.0/0,dialogue,STA\n")
+    with pytest.raises(
+        DataError, match=r"labels\.csv, row 3: another row labels 'abC-1\.0/0' diff"
+    ):
+        schema.read_release(folder)
     labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")
     with pytest.raises(DataError, match=r"labels\.csv: no question 'abC-1\.9/0'"):
         schema.read_release(folder)

@@ -65,6 +65,7 @@ def test_facts_with_numbers_and_without() -> None:
         ({"movieEndTime": ...}, "movieStartTime and movieEndTime are given together or not"),
         ({"movieId": ...}, "movieStartTime requires movieId"),
         ({"questions": [question(1), question(1)]}, "qid 1 occurs twice"),
+        ({"questions": [question(1), question("1")]}, "qid 1 occurs twice"),  # one id in a run
         ({"questions": [question(1, question=" ")]}, "questions, entry 1, question: "),
         ({"questions": [question(1, modality="smell")]}, "expected dialogue, vision or multi"),
         ({"questions": [question(1, category="X")]}, "expected NPA, CRD, TH, STA or TEMP"),

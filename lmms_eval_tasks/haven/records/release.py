@@ -233,7 +233,7 @@ def read_texts(*files: Path) -> dict[str, Any]:
             video = found.setdefault(key, {})
             if differing := [name for name in kept if video.get(name, kept[name]) != kept[name]]:
                 raise DataError(
-                    f"{file}, line {number}: {key} has another {differing[0]} in an earlier line"
+                    f"{file}, line {number}: the field {differing[0]} of {key} differs from an earlier line"
                 )
             video.update(kept)
     if not found:
