@@ -152,7 +152,7 @@ def test_its_option_is_a_condition_of_its_numbers(environment: Environment) -> N
     environment.run(*run)
     results = environment.results(environment.folder / "out")
     conditions = results["lmms_eval_tasks"]["toy"]["conditions"]
-    assert any("LMMS_EVAL_TASKS_TOY_SHORT=1" in one["text"] for one in conditions)
+    assert any("--toy-short" in one["text"] for one in conditions)
     told = environment.run("lmms-eval-tasks", "list", code=2, LMMS_EVAL_TASKS_TOY_SHRT="1")
     assert "LMMS_EVAL_TASKS_TOY_SHORT" in told  # a slip of the pen
 
@@ -212,7 +212,7 @@ ADDS = "def f(): pass\ndef add(app): app.command("
             "toy",
             "not available (ZeroDivisionError",
         ),
-        ({"commands.py": f"{ADDS}'list')(f)"}, "toy", "the command list of toy is left out"),
+        ({"commands.py": f"{ADDS}'list')(f)"}, "toy", "the command list of toy is skipped"),
         (
             {"settings.py": f"{DECLARES}'LIMIT', bool, '', 'x')"},
             "toy",
@@ -220,8 +220,8 @@ ADDS = "def f(): pass\ndef add(app): app.command("
         ),
         ({"settings.py": f"{DECLARES}'MAX_COST', bool, '', 'x')"}, "toy", "MAX_COST already"),
         ({"settings.py": f"{DECLARES}'Toy x', bool, '', 'x')"}, "toy", "cannot be called 'Toy x'"),
-        ({}, "maia", "lmms_eval_tasks.maia.tasks:BENCHMARK is called maia too"),
-        ({}, "judges", "no benchmark can be called judges"),
+        ({}, "maia", "lmms_eval_tasks.maia.tasks:BENCHMARK also has the name maia"),
+        ({}, "judges", "invalid name of a benchmark: judges"),
     ],
 )
 def test_a_package_that_is_broken_costs_its_own_benchmark_alone(

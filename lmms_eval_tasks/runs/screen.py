@@ -78,7 +78,12 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Json]) -> list[Ren
     state = state if has_number else "no number yet"
     seen = section.get("videos")
     videos = f", {seen['asked']:,} of {seen['of']:,} videos" if seen and seen["of"] else ""
-    lines: list[RenderableType] = [f"{benchmark.title}: {state}{videos}", f"  model: {model}"]
+    skipped = {name for own in section.get("left_out", {}).values() for name in own}
+    lost = f", {len(skipped):,} {benchmark.records} skipped" if skipped else ""
+    lines: list[RenderableType] = [
+        f"{benchmark.title}: {state}{videos}{lost}",
+        f"  model: {model}",
+    ]
     tasks = [name for name in benchmark.tasks if name in section["numbers"]]
     groups = [
         one.group

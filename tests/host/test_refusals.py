@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -98,6 +99,7 @@ def test_what_the_user_allows_and_names(launch: Launch, without_video: str, tmp_
     run = launch(command, tmp_path / "out", env={"LMMS_EVAL_TASKS_JUDGE": ""})
     assert run.code == 0, run.stderr[-2000:]
     assert "1 videos skipped (video2), such as video2: missing" in run.stdout
+    assert re.search("^MAIA: VALID, .* videos, 1 videos skipped$", run.stdout, re.M)
     (page,) = (tmp_path / "out").rglob("*_report.html")
     assert f"written: {page}" in run.stdout
     assert "1 videos skipped (video2), such as video2: missing" in page.read_text(encoding="utf-8")

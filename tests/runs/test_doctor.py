@@ -216,7 +216,7 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
     assert schema == {"type": "string", "enum": ["Correct", "Incorrect"]}
     by_area = {one.about: one.message for one in found}
     assert by_area["maia: requests"] == "maia_oevqa 48"
-    assert by_area["maia: videos"] == "2 videos decoded"
+    assert by_area["maia: videos"] == "first and last frame of 2 videos decoded"
     assert by_area["model"].startswith("tasks_coin (chat): ")
 
 

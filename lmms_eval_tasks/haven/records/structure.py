@@ -88,7 +88,7 @@ def read_scores(scores_file: Path, video: Path, picks: Sequence[int], n_frames: 
             f"{file}: not an array of numbers ({' '.join(str(error).split())})"
         ) from None
     if array.dtype.kind not in "fiu":  # texts ("3") and booleans are no scores
-        raise DataError(f"{file}: no array of numbers")
+        raise DataError(f"{file}: not an array of numbers")
     if array.shape == (n_frames,):
         array = array[list(picks)]
     if array.shape != (len(picks),):

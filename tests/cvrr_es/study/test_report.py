@@ -184,7 +184,7 @@ def test_from_files_to_page(tmp_path: Path) -> None:
         assert told in str(result.exception)
     result = run(files, tmp_path / "bad.jsonl", "--allow-bad-items")
     assert result.exit_code == 0, result.output
-    assert "left out: " in result.output
+    assert "skipped: " in result.output
 
 
 def test_what_a_saved_run_told_of_its_numbers(tmp_path: Path) -> None:
