@@ -82,7 +82,7 @@ def test_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"reason": None}, "reason: expected a text, found None"),
         ({"empty": "no"}, "empty: expected true or false, found 'no'"),
         ({"dimension": "x"}, "dimension: String should match pattern"),
-        ({"question": "3"}, "question: '3' is none of partial_actions"),
+        ({"question": "3"}, "question: '3' does not belong to partial_actions"),
         ({"round": "second"}, "round: String should match pattern '^(first|collective|"),
         ({"candidate": " "}, "candidate: String should match pattern"),
         ({"rating": None}, "rating: None does not fit the status 'ok'"),
