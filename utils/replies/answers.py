@@ -240,7 +240,7 @@ def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
 
 
 def _alone(text: str, item: OptionTexts) -> list[Said]:
-    """Return the statements of the rank "alone": a letter that opens the text or fills a line."""
+    """Return the statements of the rank "alone", in the order of their ends."""
     found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
     start = text.find("\n") + 1
     for line in text.split("\n")[1:]:
