@@ -342,7 +342,7 @@ class JudgedAnswer(NamedTuple):
 
 
 def judged_answer(candidate: str, verdict: Verdict) -> JudgedAnswer:
-    """Return an answer with its verdict; its status is `ok`, `unjudged` or `judge_STATUS`."""
+    """Return an answer with its verdict and its own status: ok, `unjudged` or `judge_STATUS`."""
     if verdict.judge == NONE:
         # Not `judge_skipped`, which is a failure, such as a budget that ended in a judged run.
         return JudgedAnswer(candidate, NOT_JUDGED, None, verdict)

@@ -197,7 +197,7 @@ def _entered(context: Context) -> Iterator[None]:
 
 
 def by_rank(docs: Sequence[T]) -> Sequence[T]:
-    """Return a task's docs in an order in which all docs of a video go to one process, if possible.
+    """Return a task's docs in an order that brings the docs of a video to one process of the run.
 
     lmms-eval gives a rank every WORLD_SIZE-th doc. In the data's order, a video's questions would
     go to all ranks, and each rank would read, encode and cache the video. The run uses the same

@@ -112,9 +112,7 @@ def complete(manager: TaskManager, names: Sequence[object]) -> None:
     unknown = [one for one in _texts(names) if one not in manager.task_index]
     if not our_tasks(unknown):
         return
-    with contextlib.suppress(
-        AttributeError, TypeError
-    ):  # another lmms-eval, which needs.py reports
+    with contextlib.suppress(AttributeError, TypeError):  # another lmms-eval: see needs.py
         found = manager.initialize_tasks(include_path=task_folders(), include_defaults=False)
         new = {name: entry for name, entry in found.items() if name not in manager.task_index}
         manager.task_index.update(new)
@@ -132,9 +130,9 @@ def _texts(names: Sequence[object]) -> list[str]:
 def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> list[str]:
     """Return our tasks among lmms-eval's `tasks`, in order and without repetitions.
 
-    A group is replaced by its tasks. If another file has the name of one of our tasks, lmms-eval
-    uses the first of its own file, that in `include_path` and ours. But ours is used if the user
-    named our folder in `include_path`. A line says which file runs.
+    A group is replaced by its tasks. Several files may have the name of one task. Then lmms-eval
+    prefers its own file to one in `include_path`, and both to ours. This function prefers ours if
+    the user named our folder in `include_path`. A printed line says which file runs.
 
     Args:
         names: names or configs, in the form of lmms-eval's `tasks`.
@@ -165,7 +163,7 @@ def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> li
 
 
 def check_names(names: Sequence[str], include_path: object = None) -> None:
-    """Check the names of tasks that look like ours; names that do not are lmms-eval's concern.
+    """Check the names of tasks that look like ours; lmms-eval checks all other names.
 
     For an unknown name, lmms-eval itself prints only a traceback.
 

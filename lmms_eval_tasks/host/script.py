@@ -217,7 +217,7 @@ def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
 
 @contextmanager
 def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
-    """Return a context manager in which no two runs name their files by the same second.
+    """Return a context manager in which the names of a run's files have a second of their own.
 
     lmms-eval names files by the second, and appends samples to a file that exists. If two runs of
     one model begin in the same second, the results of one are lost and the samples are mixed.

@@ -1,4 +1,4 @@
-"""The scoring of replies, in a run and in `rescore`, and the way of items through lmms-eval."""
+"""The scoring of replies, and the form in which items pass through lmms-eval's aggregation."""
 
 from __future__ import annotations
 
