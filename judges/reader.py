@@ -42,7 +42,7 @@ from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import unknown_mark
 
 _MAX_REASON = 300  # characters of an error that a verdict keeps
-# Keys that a schema may lack and whose texts are no second verdict. (A text under `rating` may be.)
+# Keys outside the schema whose texts are no second verdict; a text under another key may be one.
 _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "rationale"}
 # Keys of numbers, beside a score, that may state the end of the scale.
 _SCALE_ENDS = {"max_score", "max", "scale", "out_of"}
@@ -153,7 +153,7 @@ def read_reply(
     whether it is bare, fenced or inside prose; an object inside another is never a verdict. It may
     be JSON, a Python dict, or a dict with unescaped quotes in its strings. Exactly one object may
     have keys of the schema (equal objects count once), and no such key may occur outside it. It is
-    no verdict if the words around it deny, suppose or ask it, or call it an example.
+    no verdict if the words around it deny, question or suppose it, or call it an example.
 
     Types. They are strict, with these exceptions: "true" and "false" are booleans; a number may be
     in quotes, also with the end of its scale ("4/5"); 4.0 is a whole number; the case of a label
@@ -307,7 +307,7 @@ def _boolean(value: Json) -> Json:
 
 @lru_cache(maxsize=256)
 def _names(schema: type[BaseModel], *, labelled: bool) -> frozenset[str]:
-    """Return the keys of which an object in a reply needs one to be a verdict."""
+    """Return the keys of a verdict; an object in a reply without any of them is none."""
     fields = schema.model_fields
     names = set(fields).union(*map(_aliases, fields.values()))
     if labelled:
