@@ -10,7 +10,6 @@ import argparse
 import ast
 import importlib.util
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -139,10 +138,13 @@ def _example() -> str:
 
 
 def check_configurations(arguments: Sequence[str]) -> None:
-    """Exit if two runs of a `--config` list give one of our variables different values in `env`.
+    """Check that the runs of a `--config` list give each of our variables one value in `env`.
 
     lmms-eval sets the variables of all runs before the first run begins. Every run would then use
     the values of the last one.
+
+    Raises:
+        TasksError: two runs give a variable different values.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config")
@@ -159,8 +161,8 @@ def check_configurations(arguments: Sequence[str]) -> None:
     envs = [one.get("env") if isinstance(one.get("env"), dict) else {} for one in read]
     for name in {name for env in envs for name in env if str(name).startswith(settings.PREFIX)}:
         if len({str(env.get(name)) for env in envs}) > 1:
-            sys.exit(
-                f"lmms-eval-tasks: {file}: its runs set {name} in `env` to different values, "
+            raise TasksError(
+                f"{file}: its runs set {name} in `env` to different values, "
                 "and lmms-eval gives all runs the last one: write one file for each run"
             )
 

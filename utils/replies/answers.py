@@ -84,8 +84,8 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
         lettered = _with_letters(normalise(shown), item)
         if choice := _read(lettered, item, _machine(lettered, item)):
             return choice
-    if letter := _called(visible, item):
-        return LetterChoice(letter, "ok", "text")
+    if called := _called(visible, item):
+        return LetterChoice(called, "ok", "text")
     declined = reply.status == "refused" or refusals.declines(visible, texts)
     return LetterChoice(None, "refused", None) if declined else _UNPARSED
 
