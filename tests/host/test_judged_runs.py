@@ -71,7 +71,7 @@ def start(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Start:
         env: dict[str, str] | None = None,
         processes: int = 1,
     ) -> Judged:
-        """With `env` by the host's own command, which knows none of our options."""
+        """With `env` by lmms-eval's own command."""
         out, cache = (tmp_path_factory.mktemp(name) for name in ("judged", "replies"))
         with LocalEndpoint(reply) as endpoint:
             spec = f"m@{endpoint.url}"
@@ -100,9 +100,10 @@ def test_the_limit_is_reached_and_not_passed(sixteen: Judged) -> None:
 
 
 @THREADS
-def test_the_hosts_own_command_obeys_the_variables(start: Start) -> None:
-    limits = {"LMMS_EVAL_TASKS_JUDGE_CONCURRENCY": "12", "LMMS_EVAL_TASKS_MAX_CALLS": "30"}
-    found = start(env=limits, code=3)
+def test_the_hosts_own_command_takes_variables_and_options(start: Start) -> None:
+    """As `lmms_eval` does, it ends with the code of an invalid run and shows our first screen."""
+    found = start("--max-calls", "30", env={"LMMS_EVAL_TASKS_JUDGE_CONCURRENCY": "12"}, code=3)
+    assert "MAIA: INVALID" in found.run.stdout
     assert found.most_in_flight == 12
     # The budget's run is kept: what is over it is skipped, which makes it invalid in the table.
     assert found.requests == 30 == found.row["paid_calls"]
