@@ -1,8 +1,9 @@
 """Requests for judgements from the scoring of a reply, and the sources of verdicts.
 
-Scoring a reply is a generator. It yields lists of `JudgeRequest`s, gets a `Verdict` for each, and
-returns the item. The same scoring is a run with a judge, `rescore` with saved verdicts, an estimate
-with stand-ins, and a batch with a provider that writes requests to a file.
+The scoring of a reply is a generator. It yields lists of `JudgeRequest`s, gets a `Verdict` for
+each, and returns the item's fields. The caller supplies the verdicts, so the same generator serves
+four purposes: a run takes verdicts from a judge, `rescore` from the saved items, an estimate from
+likely replies, and a batch from a provider that writes requests to a file.
 
     def oevqa(doc, reply):
         done = yield from judge_reply("agrees", AGREES, fields, reply)
@@ -46,7 +47,8 @@ def run_scoring(
         answer: returns the verdicts for a list of requests, in order.
 
     Returns:
-        The item. If it had asks, its `verdicts` are the last verdict of each ask, as plain types.
+        The item's fields. After a generator, `verdicts` holds the last verdict of each request by
+        the request's name, in plain types.
     """
     if not isinstance(scored, Generator):
         return dict(scored)
@@ -64,9 +66,15 @@ def run_scoring(
 
 
 class VerdictSource:
-    """The source of an item's verdicts: valid saved verdicts, and the judge for the others.
+    """The source of an item's verdicts: saved verdicts if they are valid, else the judge.
 
-    If a verdict is made anew, saved verdicts that rest on it (labels of claims) become invalid.
+    If the judge gives a verdict again, saved verdicts that rest on it become invalid, such as the
+    labels of claims after a new list of claims.
+
+    Args:
+        judge: the judge for verdicts that are not saved or not valid.
+        saved: the item's saved verdicts, by the request's name.
+        keeps: returns True if a saved verdict may be used for a request.
     """
 
     def __init__(
@@ -76,7 +84,7 @@ class VerdictSource:
         keeps: Callable[[JudgeRequest, Verdict], bool] = lambda request, verdict: True,  # noqa: ARG005
     ) -> None:
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
-        self._anew: set[str] = set()  # names of the asks that went to the judge
+        self._anew: set[str] = set()  # names of the requests that went to the judge
 
     @property
     def count_new(self) -> int:
@@ -84,7 +92,7 @@ class VerdictSource:
         return len(self._anew)
 
     def __call__(self, requests: JudgeRequests) -> list[Verdict]:
-        """Return the verdicts of a list of asks, in order."""
+        """Return the verdicts on a list of requests, in order."""
         kept = {
             request.name: one for request in requests if (one := self._kept(request)) is not None
         }
@@ -94,8 +102,8 @@ class VerdictSource:
         self._anew |= {request.name for request in new}
         if len(new) < 2 or not self._judge.config.endpoints:
             given = [request.answered(self._judge) for request in new]
-        else:  # a thread for each; the judge's limits decide how many requests go out
-            # Copied, since the task is a context variable, which threads do not inherit.
+        else:  # a thread for each request; the judge's limits decide how many are sent at a time
+            # The context is copied: the task is a context variable, which threads do not inherit.
             own = [copy_context() for _ in new]
             with ThreadPoolExecutor(max_workers=len(new)) as pool:
                 given = list(
@@ -118,7 +126,7 @@ def parsed_reply(request: JudgeRequest, verdict: Verdict) -> Any:
 
 @dataclass(frozen=True)
 class RereadRequest(JudgeRequest):
-    """An ask whose saved verdict is valid as long as its reply can be read (`parsed_reply`)."""
+    """A request whose saved verdict is valid as long as its reply can be read (`parsed_reply`)."""
 
     def stands(self, saved: Verdict) -> bool:
         """Return True if the saved verdict has no reply, or its reply can still be read."""
@@ -126,13 +134,13 @@ class RereadRequest(JudgeRequest):
 
 
 def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
-    """Return the test of saved verdicts for a judge named for a run (`VerdictSource.keeps`).
+    """Return the function that decides which saved verdicts a judge's run keeps.
 
-    Without a judge (`none`) every saved verdict is valid. With a judge, a verdict is valid if this
-    judge gave it with the same settings and prompt.
+    The function is an argument of `VerdictSource`. The judge `none` keeps all. Any other judge
+    keeps the verdicts with a score that it gave itself, with the same settings and prompt.
     """
 
-    likely = (judge.config, geval.sampling(judge.config))  # outside `keeps`, since each is hashed
+    likely = (judge.config, geval.sampling(judge.config))  # here, so that each is hashed only once
 
     def keeps(request: JudgeRequest, verdict: Verdict) -> bool:
         if judge.config.provider == NONE:
@@ -149,11 +157,11 @@ def given_by(judge: Judge) -> Callable[[JudgeRequest, Verdict], bool]:
 
 
 def usable(config: Callable[[], JudgeConfig]) -> Judge:
-    """Return the judge of `config()`; if it cannot be used, a judge `none`, with one warning.
+    """Return the judge of `config()`; if it cannot be used, print why and return the judge `none`.
 
-    `judges.preflight` stops such a run before it starts, but only through our hook in lmms-eval.
-    Without the hook an exception during scoring would lose every answer (docs/design.md, "What
-    lmms-eval does"); so the answers are kept, to be judged later.
+    `judges.preflight` stops such a run before it starts, but only if our hook in lmms-eval is in
+    place. Without the hook, an exception during scoring would lose every answer (docs/design.md,
+    "What lmms-eval does"). With the judge `none`, the answers are saved and can be judged later.
     """
     try:
         return judges.make_judge(config())
@@ -173,20 +181,20 @@ def _say_once(problem: str) -> None:
 def judge_reply(
     name: str, criterion: Criterion, fields: Mapping[str, object], reply: str
 ) -> Generator[Sequence[JudgeRequest], Sequence[Verdict], JudgedAnswer]:
-    """Put a model's reply to a judge; a reply without an answer needs no judge.
+    """Request the verdict on a model's reply; a reply without an answer is not sent to the judge.
 
     Args:
-        name: the ask's name.
-        criterion: the question to the judge.
-        fields: the criterion's fields but `candidate`.
+        name: the request's name.
+        criterion: the kind of verdict.
+        fields: the criterion's fields, without `candidate`.
         reply: the model's text, as lmms-eval passes it.
 
     Returns:
-        The answer with its verdict; score 0 without a verdict if the reply has no answer.
+        The answer with its verdict. For a reply without an answer, the score 0 and no verdict.
     """
     status, candidate = reply_text.to_judge(reply)
     if status != "ok":
-        # Nor may lmms-eval's text for a failed request pass for an answer.
+        # The reply may also be lmms-eval's text for a failed request, which is no answer.
         return JudgedAnswer("", status, 0.0, None)
     (verdict,) = yield [JudgeRequest(name, criterion, {**fields, "candidate": candidate})]
     return judged_answer(candidate, verdict)

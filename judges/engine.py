@@ -3,7 +3,7 @@
     fields -> render -> Request -> cache? -> budget -> rate -> provider (retries) -> cache
            -> reader -> Verdict, with one repair attempt for a reply that could not be used
 
-Errors of the judge become a verdict's status; `verdict` raises only for a benchmark's bug.
+An error of the judge becomes the verdict's status. Only a bug of a benchmark raises an exception.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ class LanguageJudge(Judge):
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
-        """Judge one item `samples` times; a request for several choices pays its prompt once.
+        """Judge one item `samples` times; one request asks for all samples, to pay its prompt once.
 
-        Statuses: `api_error` after the configured retries; `skipped` over the budget, or once the
-        endpoint was given up; else as in `reader.read_verdict`, after one repair attempt.
+        The status of a verdict is `api_error` if all configured retries failed, and `skipped` if
+        the budget is used up or the endpoint was given up. Otherwise it is that of
+        `reader.read_verdict`, after the configured repair attempts.
 
         Raises:
             PromptError: the template names a field that is not in `fields` (a benchmark's bug).
@@ -99,7 +100,7 @@ class LanguageJudge(Judge):
     def _ask(
         self, criterion: Criterion, request: Request, samples: Sequence[int]
     ) -> list[JudgeReply | ProviderError]:
-        """Return for each of `samples` a reply, from the cache or paid for, or an error."""
+        """Return a reply or an error for each of `samples`; replies are cached or paid for."""
         cache, label = self._run.cache, self.config.label
         found: dict[int, JudgeReply | ProviderError] = {}
         try:
@@ -121,7 +122,7 @@ class LanguageJudge(Judge):
 
         if missing():
             first, wait = keys[samples[0]], self._traffic.breaker.wait
-            # Two threads or processes with the same request must not both pay.
+            # Of two threads or processes with the same request, only one may pay.
             with cache.alone(first, wait) if cache else nullcontext():
                 while left := missing():
                     try:
@@ -136,7 +137,11 @@ class LanguageJudge(Judge):
         return [found[sample] for sample in samples]
 
     def _pay(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
-        """Send one request within budget and limits; raise ProviderError if no call succeeds."""
+        """Send one request within budget and limits, and return its replies.
+
+        Raises:
+            ProviderError: no attempt succeeded, or the budget or the endpoint allows none.
+        """
         run, traffic, most = self._run, self._traffic, None
         longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
         if run.limits.max_cost is not None:
@@ -151,7 +156,9 @@ class LanguageJudge(Judge):
                 try:
                     replies = self.provider.complete(request, samples)
                 except ProviderError as error:
-                    if error.load == SLOW:  # the endpoint may work on it, and bill it
+                    if (
+                        error.load == SLOW
+                    ):  # the endpoint may still work on the request, and bill it
                         bill.cost = most or 0.0
                     raise
                 costs = [self._cost(one) for one in replies]
@@ -162,7 +169,7 @@ class LanguageJudge(Judge):
                 self._tell_of_cost(most, bill.cost or 0.0)
             return replies
 
-        # Upper bounds are computed when a call goes out: earlier bills improve them.
+        # The budget computes a call's upper bound when the call is sent: earlier bills improve it.
         return traffic.ask(
             attempt, self.config.retries, partial(run.ledger.retry, self.config.label)
         )
@@ -170,9 +177,9 @@ class LanguageJudge(Judge):
     def _reckoned(
         self, request: Request, replies: Sequence[JudgeReply], longest: int
     ) -> float | None:
-        """Return the cost of replies without reported tokens, estimated from their texts.
+        """Return the cost of replies whose tokens are not reported, estimated from their texts.
 
-        None if they are within the limit of tokens: then the call's upper bound counts.
+        None if the texts are within the limit of tokens; the call then costs its upper bound.
         """
         self._traffic.say_once(
             "tokens",
@@ -211,9 +218,9 @@ class LanguageJudge(Judge):
         return price.cost(*tokens, batch=reply.batch)
 
 
-@lru_cache(maxsize=256)  # generating one costs as much as a cache hit
+@lru_cache(maxsize=256)  # generating a schema takes as long as a hit in the cache of replies
 def schema_of(model: type[BaseModel]) -> JsonObject:
-    """Return the JSON schema of a reply: objects closed, all keys required (strict mode)."""
+    """Return the JSON schema of a reply for strict mode: no further keys, and all keys required."""
 
     def closed(node: Json) -> Json:
         if isinstance(node, list):
@@ -228,16 +235,17 @@ def schema_of(model: type[BaseModel]) -> JsonObject:
     return dict(closed(model.model_json_schema()))
 
 
-MAX_REASON = 600  # characters: a model that does not end its reason would use up the reply's tokens
-_WORD_TOKENS = 64  # a judge with more tokens for a word may reason in its reply before the word
+MAX_REASON = 600  # characters; a model that never ends its reason would use up the reply's tokens
+# A judge whose limit for a one-word reply is above this may reason in the reply before the word.
+_WORD_TOKENS = 64
 
 
 def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, Json] | None:
-    """Return the JSON schema for endpoints that enforce one.
+    """Return the JSON schema for endpoints that enforce one; None if they need none.
 
-    It is the criterion's exact schema, or else the general one with a limit on the reason's length.
-    None if that adds nothing, and for a word with tokens for reasoning before it, which a grammar
-    of the words would forbid.
+    This is the criterion's exact schema. A criterion without one gets the general schema with a
+    limit on the length of the reason, or None if it has no reason. For a one-word reply, the result
+    is None if the judge has tokens to reason before the word, since the schema would forbid that.
     """
     if criterion.labels:
         return criterion.exact_schema if (max_tokens or MAX_TOKENS) <= _WORD_TOKENS else None
@@ -252,8 +260,8 @@ def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, J
 def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     """Return the same request with one more line, and more tokens if the reply was cut off.
 
-    The unusable reply is not sent back: it may quote the candidate. Each attempt has other words,
-    or the cache would answer it with the same reply.
+    The unusable reply is not sent to the judge again, since it may quote the candidate. The line
+    differs between attempts; otherwise the cache would return the same reply.
     """
     note = _NOTES[first.status]
     if request.schema is None:  # the request is for a word, not an object
@@ -271,13 +279,13 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     exact = request.exact_schema
     if first.status == Status.TRUNCATED.value:
         sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or MAX_TOKENS))
-    elif request.schema is None:  # the endpoint took the schema of a word for any JSON
+    elif request.schema is None:  # the endpoint took the word's schema as a wish for any JSON
         exact = None
     messages = [*before, {**last, "content": content}]
     return replace(request, messages=messages, sampling=sampling, exact_schema=exact)
 
 
-# The statuses whose requests are repeated, with the added line.
+# The statuses after which a request is repeated, each with the line that is added.
 _NOTES = {
     "parse_failure": "An earlier reply to this could not be read. Reply with exactly one JSON "
     "object that has the keys asked for above and values in their range, and with nothing else.",
@@ -290,24 +298,24 @@ _NOT_REPAIRED = "(not repaired: "  # a second run asks again
 
 
 def fails_again(failure: str) -> bool:
-    """Return True if a run with the same cache fails for the same reason, without any request.
+    """Return True if a second run with the same cache would fail again without any request.
 
     Args:
-        failure: a verdict's status and reason, `parse_failure: no object with ...`.
+        failure: a verdict's status and reason, such as `parse_failure: no object with ...`.
     """
     return failure.partition(": ")[0] in _NOTES and _NOT_REPAIRED not in failure
 
 
 # --- the request for one verdict ------------------------------------------------------------------
-# Text of a model under test stands between two lines with a tag that is derived from the text and
-# does not occur in it: so the text cannot end its block. Chat-template tokens inside it are split
-# by one space, because servers such as vLLM read them in a message's content as real ones. No other
-# character changes.
+# A text of a model under test is put between two lines with a tag. The tag is derived from the text
+# and does not occur in it, so the text cannot end its block. Chat-template tokens in the text are
+# split by a space, because servers such as vLLM would read them as real tokens. No other character
+# changes.
 
 # Tokens that end a turn, open a role or stand for media in the chat templates in use (ChatML,
 # harmony, Llama, Mistral, Gemma, DeepSeek, Qwen, Phi, GLM, Command, EXAONE, LLaVA, InternVL). A
-# space goes in after the group. Tokenizers look for the exact text: letters of full width, or with
-# invisible characters between them, make no token.
+# space is inserted after the group `open`. Tokenizers look for the exact text, so letters of full
+# width, or letters with invisible characters between them, make no token.
 _TOKEN = re.compile(
     r"(?P<open><|\[)(?="
     r"[|｜][^<>\n]{1,64}[|｜]>"  # <|im_end|>, <|eot_id|>, <｜User｜>
@@ -323,15 +331,15 @@ _TOKEN = re.compile(
 
 
 def render(criterion: Criterion, fields: Mapping[str, object]) -> list[JsonObject]:
-    """Return the chat messages (system, if it has a text, and user) of a request.
+    """Return the chat messages of a request: system, if the criterion has such a text, and user.
 
-    A field is a text, or a list of texts, which becomes a numbered list. A field of
-    `criterion.images` is a list of pictures (Pillow's): at its placeholder in the template the
-    user's text is split, and the pictures follow each other as `image_part`s. Without images the
-    user's content is one string. The same fields always give the same messages.
+    A field is a text or a list of texts, which becomes a numbered list. A field in
+    `criterion.images` is a list of pictures (Pillow's). Its placeholder in the template splits the
+    user's text, and the pictures go there as `image_part`s. Without images, the user's content is
+    one string. The same fields always give the same messages.
 
     Raises:
-        PromptError: the template names a field that is not given.
+        PromptError: the template names a field that is not in `fields`.
     """
     values = {
         name: block(name, _text(value)) if name in criterion.untrusted else _text(value)
@@ -339,8 +347,8 @@ def render(criterion: Criterion, fields: Mapping[str, object]) -> list[JsonObjec
         if name not in criterion.images
     }
     content: list[JsonObject] = []
-    # Texts are at even places, names of images at odd ones. The template is split before it is
-    # filled: so no value can add a placeholder.
+    # After the split, texts are at even places and names of fields with images at odd ones. The
+    # template is split before it is filled, so that no value can add a placeholder.
     names = "|".join(map(re.escape, criterion.images)) or "(?!)"
     for place, piece in enumerate(re.split(rf"\{{({names})\}}", criterion.template)):
         if place % 2:
@@ -349,7 +357,7 @@ def render(criterion: Criterion, fields: Mapping[str, object]) -> list[JsonObjec
             content.append({"type": "text", "text": text})
     texts = [part["text"] for part in content if part["type"] == "text"]
     user = {"role": "user", "content": "".join(texts) if len(texts) == len(content) else content}
-    # Endpoints refuse a message without a text; a user's prompts may have no system text.
+    # Endpoints refuse a message without a text, and a user's prompt file may have no system text.
     system = fill(criterion.system, values)
     return [*([{"role": "system", "content": system}] if system else []), user]
 
@@ -367,7 +375,7 @@ def image_part(image: Image) -> JsonObject:
 
 
 def block(name: str, text: str) -> str:
-    """Return `text`, neutralised, between `<name-TAG>` and `</name-TAG>`; TAG is not in it."""
+    """Return `text`, neutralised, between `<name-TAG>` and `</name-TAG>`; `text` has no TAG."""
     text = neutralise(text)
     content, folded = text.encode("utf-8"), text.lower()
     tag = hashlib.sha256(content).hexdigest()[:16]
@@ -379,8 +387,8 @@ def block(name: str, text: str) -> str:
 def neutralise(text: str) -> str:
     """Return `text` with a space after the first character of every chat-template token.
 
-    It only adds characters, so that pieces of a token cannot form another one. A lone surrogate,
-    which no request can carry, becomes U+FFFD. A text without either is returned unchanged.
+    Nothing is removed, since the rest of a text could then form a new token. A lone surrogate,
+    which no request can contain, becomes U+FFFD. A text without both is returned unchanged.
     """
     split = _TOKEN.sub(lambda match: match["open"] + " ", text)
     return re.sub("[\ud800-\udfff]", "\ufffd", split)

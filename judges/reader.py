@@ -1,7 +1,8 @@
-"""From a judge's reply to a verdict: the only reader of judges' replies. Pure.
+"""The reader of judges' replies, which turns a reply into a verdict. All functions are pure.
 
-The same reply gives the same verdict, from any source (endpoint, cache, batch file, recording).
-Nothing is evaluated and nothing is guessed: an ambiguous text is no verdict.
+No other module reads judges' replies. So the same reply gives the same verdict from any source
+(endpoint, cache, batch file, recording). Nothing in a reply is executed as code or guessed: an
+ambiguous text is no verdict.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import unknown_mark
 
 _MAX_REASON = 300  # characters of an error that a verdict keeps
-# Keys outside a schema whose texts are no second verdict; a text under `rating` may be one.
+# Keys outside the schema whose texts are no second verdict; a text under another key may be one.
 _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "rationale"}
-# Keys of numbers beside a score that may be the scale's end.
+# Keys of numbers, beside a score, that may state the end of the scale.
 _SCALE_ENDS = {"max_score", "max", "scale", "out_of"}
 _VERDICTS = {"label", "verdict", "answer", "judgement", "judgment", "decision", "result"}
 _MAX_RAW = 10_000  # characters that are kept of a reply without a verdict
-# A field without braces, with the schema's key: "correct: false" before its reason.
+# A field of the schema without braces, as a line before the reason: "correct: false".
 _FIELD_LINE = re.compile(
     r"[\s`]*['\"]?(?P<name>\w{1,20})['\"]?: ?(?P<value>true|false)(?=,?\s*(?:\n|\Z))", re.IGNORECASE
 )
@@ -56,20 +57,23 @@ _FIELD_LINE = re.compile(
 def read_verdict(
     criterion: Criterion, fields: Mapping[str, object], reply: JudgeReply, label: str
 ) -> Verdict:
-    """Return the verdict on `fields` that `reply` states.
+    """Return the verdict that `reply` states.
 
-    Statuses: `api_error` for a recorded failure of the endpoint (JudgeReply.failure); `truncated`
-    for a reply that was cut off, even if it looks whole, except after a whole label whose reason
-    was cut (MAIA's authors read the first word); `refused` for a content filter or a refusal;
-    `parse_failure` (or `truncated`) for a text that is no single verdict (`read_reply`); else `ok`,
-    with the criterion's score. An `ok` without a reason has `reason == ""`, so that such verdicts
-    can be counted.
+    The statuses are:
+
+    - `api_error`: a recorded failure of the endpoint (JudgeReply.failure);
+    - `truncated`: a reply that was cut off, even if it looks whole. A complete label whose reason
+      was cut is read all the same (MAIA's authors read only the first word);
+    - `refused`: a refusal, or a reply that a content filter stopped;
+    - `parse_failure`: a text that does not state exactly one verdict (`read_reply`);
+    - `ok`: a verdict, with the criterion's score. Without a reason, `reason` is "", so that such
+      verdicts can be counted.
 
     Args:
         criterion: the criterion.
         fields: the request's fields; the reply may quote texts of `criterion.untrusted`.
-        reply: the endpoint's reply. `raw` always keeps its text; of a long text without a verdict,
-            both ends.
+        reply: the endpoint's reply. The verdict keeps its text in `raw`; of a long text without a
+            verdict, it keeps the beginning and the end.
         label: the judge's label.
     """
     usage = Usage(1, reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.batch)
@@ -108,7 +112,7 @@ def read_verdict(
 
 
 def _ends(text: str) -> str:
-    """Return a text's beginning and end, if it is long: only people will read it."""
+    """Return a text; of a long one only the beginning and the end, since only people read it."""
     if (left_out := len(text) - _MAX_RAW) <= 0:
         return text
     half = _MAX_RAW // 2
@@ -116,7 +120,7 @@ def _ends(text: str) -> str:
 
 
 def quotable(criterion: Criterion, fields: Mapping[str, object]) -> list[str]:
-    """Return the texts of the criterion's untrusted fields; a list's items one by one."""
+    """Return the texts of the criterion's untrusted fields; a list gives one text for each item."""
     texts: list[str] = []
     for name in criterion.untrusted:
         value = fields.get(name, ())
@@ -145,33 +149,33 @@ def read_reply(
 ) -> BaseModel:
     """Return the verdict in `reply`, as an instance of `schema`.
 
-    Reasoning is removed (`without_reasoning`). Then every outermost `{...}` counts, bare, fenced or
-    inside prose: exactly one may have keys of the schema (equal ones count once), and no such key
-    may stand outside it. Objects are JSON, Python dicts, or dicts with unescaped quotes in their
-    strings. An object inside another is never a verdict.
+    Objects. Reasoning is removed first (`without_reasoning`). Every outermost `{...}` is an object,
+    whether it is bare, fenced or inside prose; an object inside another is never a verdict. It may
+    be JSON, a Python dict, or a dict with unescaped quotes in its strings. Exactly one object may
+    have keys of the schema (equal objects count once), and no such key may occur outside it. It is
+    no verdict if the words around it deny, question or suppose it, or call it an example.
 
-    Types are strict, with these exceptions: "true" and "false" for a boolean; a number in quotes,
-    also over its scale's end ("4/5"), for a number; 4.0 for a whole number; a label in other case.
-    Repeated and unknown keys are failures; but an unrequested reason's text is ignored, and so are
-    a `confidence` and the scale's end.
+    Types. They are strict, with these exceptions: "true" and "false" are booleans; a number may be
+    in quotes, also with the end of its scale ("4/5"); 4.0 is a whole number; the case of a label
+    does not matter. Repeated and unknown keys are failures. Ignored are the text of a reason that
+    was not requested, a `confidence`, and the end of the scale.
 
-    An object that the words around it deny, suppose, ask or call an example is no verdict.
+    Ratings. With `bare`, a reply without such an object may state its rating in one of these forms:
+    `[[4]]`, `\\boxed{4}`, `Rating: 4` (or `Score`, at the start of a sentence), or the number alone
+    or before its reason (ratings.py). All ratings in the reply must be equal, including those
+    outside an object, and the end of a scale must be that of the schema. If the text field `reason`
+    is missing, also in an object, it is "".
 
-    With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
-    `\\boxed{4}`, `Rating: 4` (also Score, at the start of a sentence), or the number alone or
-    before its reason (ratings.py). All such ratings must be equal, also outside an object, and a
-    scale's end must be the schema's. A missing text field `reason` is then "", in an object too.
+    Labels. With `labels`, the verdict may be one of these words (labels.py), or an object with such
+    a word under a key of the schema, or a key such as `label`. A missing `reason` is "".
 
-    With `labels`, words with their meanings, one word may be the verdict (labels.py), or stand in
-    an object under a key of the schema or `label`, `verdict`, ... A missing `reason` is "".
+    Quotations. A statement that also occurs in a text of `untrusted` (the candidate's) may be a
+    quotation, so it is never a verdict. For an object, only the objects in that text matter, not
+    its words. A label or a number that is the whole reply is no quotation.
 
-    A form that also occurs in a text of `untrusted` (the candidate's) may be a quotation: it is
-    never a verdict. An object quotes no words: for it only the candidate's objects count. A label
-    or a number that is the whole reply is no quotation.
-
-    An object with free text that occurs in a text of `examples` (the prompt) is a copy, and no
-    verdict. An object without free text, such as `{"score": 4}`, is a verdict: a copy and an honest
-    reply are the same.
+    Copies. An object with free text that also occurs in a text of `examples` (the prompt) is a copy
+    and no verdict. An object without free text, such as `{"score": 4}`, is a verdict, since a copy
+    cannot be told from an honest reply.
 
     Args:
         reply: the judge's text.
@@ -180,10 +184,12 @@ def read_reply(
         bare: the field of a rating without an object.
         labels: words, each with the verdict that it means.
         examples: the prompt's texts.
-        cut: True if the reply was cut off: then a label that could still change is none.
+        cut: True if the reply was cut off. Then a label is no verdict if the missing text could
+            change it.
 
     Raises:
-        UnreadableError: with the reason, short and without the reply's text.
+        UnreadableError: there is no single verdict; the message has a short reason, without the
+            reply's text.
     """
     if len(reply) > MAX_REPLY:
         raise UnreadableError(f"the reply has more than {MAX_REPLY:,} characters")
@@ -203,7 +209,7 @@ def read_reply(
     rest, *told = (reply_text.without_special_tokens(one) for one in (rest, *sources))
     told += sources
     words = [label for label, _ in labels]
-    # A reply that is only a label or a number is no quotation: two texts can agree in that.
+    # A reply that is only a label or a number is no quotation: two texts may have it by chance.
     alone = reply.strip(" \t\r\n*.").casefold()
     if alone.isdigit() or alone in {word.casefold() for word in words}:
         told = []
@@ -231,7 +237,8 @@ def _verdict(
     """Return the only object with keys of the schema; None if there is none.
 
     Raises:
-        UnreadableError: there are different ones, or it stands in a list or in a source.
+        UnreadableError: there are different objects; or the object is in a list, is doubted by the
+            words around it, or occurs in a source (an untrusted text).
     """
     found: list[ObjectSpan] = []
     for span in spans:
@@ -254,7 +261,10 @@ def _verdict(
 
 
 def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseModel]]) -> str:
-    """Return a text whose object, cut after its label (`{"correct": false, "re`), is closed."""
+    """Return a text with `}` after its label if the text is an object that was cut after the label.
+
+    Such an object is `{"correct": false, "re`. Any other text is returned unchanged.
+    """
     words = "|".join(re.escape(label) for label, _ in labels)
     names = "|".join(re.escape(key) for key in keys if key.casefold() not in _REASONS)
     start = rf"\s*(?:`{{3}}\w*\s*)?\{{\s*([\"']?)(?:{names})\1\s*:\s*"
@@ -265,7 +275,7 @@ def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseMo
 
 
 def _labelled(value: JsonObject, rest: str, labels: Sequence[tuple[str, BaseModel]]) -> JsonObject:
-    """Return a verdict's object with the fields that its label means in place of the label.
+    """Return a verdict's object in which each label is replaced by the fields that it means.
 
     Raises:
         UnreadableError: the object, its reason or the text around it states another label too.
@@ -297,7 +307,7 @@ def _boolean(value: Json) -> Json:
 
 @lru_cache(maxsize=256)
 def _names(schema: type[BaseModel], *, labelled: bool) -> frozenset[str]:
-    """Return the keys that make an object in a reply a verdict."""
+    """Return the keys of a verdict; an object in a reply without any of them is none."""
     fields = schema.model_fields
     names = set(fields).union(*map(_aliases, fields.values()))
     if labelled:

@@ -1,7 +1,7 @@
 """The limits, cache, prices and counts that all judges of a process share during a run.
 
-`current()` is the process's session, made from the user's settings at first use. A command that
-needs another session (a batch, a benchmark) sets it with `use`.
+`current()` returns the process's session, which is made from the user's settings at first use. A
+command that needs other settings (a batch, a measurement) sets its own session with `use`.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.cache import Cache
     from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
-CONCURRENCY = 16  # requests in flight over the whole run, by default
+CONCURRENCY = 16  # default number of requests in flight, over all processes of a run
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
 class JudgeSession:
-    """A run's judges and limits; each process (torchrun's ranks) takes its share of the limits.
+    """A run's judges and limits; each process (a rank of torchrun) gets its share of the limits.
 
     Args:
         limits: the run's limits.
@@ -103,7 +103,8 @@ class JudgeSession:
     def resolved(self, spec: str | None, default_model: str) -> JudgeConfig:
         """Return the judge of a short form or a file (`judges.resolve`), with this process's keys.
 
-        It is resolved once in a run: a change of the file during the run must not change the judge.
+        A later call returns the same judge, since a change of the file must not change the judge
+        during a run.
         """
         name = (spec, default_model)
         if name not in self._resolved:
@@ -111,9 +112,12 @@ class JudgeSession:
         return self._resolved[name]
 
     def judge(self, config: JudgeConfig, *, outermost: bool = False) -> Judge:
-        """Return the judge of `config`: one object in the run, whose threads share one client.
+        """Return the judge of `config`: one object for the run, whose threads share one client.
 
-        With `outermost`, the judge that a benchmark asks.
+        Args:
+            config: the judge's settings.
+            outermost: True for the judge that a benchmark asks, whose verdicts are counted once;
+                False for a member of a panel or debate.
         """
         with self._lock:
             if (config, outermost) not in self._judges:
@@ -122,7 +126,7 @@ class JudgeSession:
             return self._judges[config, outermost]
 
     def _build(self, config: JudgeConfig) -> Judge:
-        """Build a judge: the only function that knows every provider; opens no connection."""
+        """Build a judge without opening a connection; only this function knows all providers."""
         if config.provider in (OPENAI, HUGGINGFACE):
             from lmms_eval_tasks.judges.engine import LanguageJudge
 
@@ -148,7 +152,7 @@ class JudgeSession:
         return provider if self._wrap is None else self._wrap(provider)
 
     def timeout(self, config: JudgeConfig) -> float:
-        """Return the seconds that an attempt has; infinite for a model in this process."""
+        """Return the time limit of an attempt in seconds; infinite for a model in this process."""
         return math.inf if config.provider != OPENAI else self.limits.timeout or config.timeout
 
     def endpoint(self, config: JudgeConfig) -> Endpoint:
@@ -158,8 +162,8 @@ class JudgeSession:
                 rpm = self._share(self.limits.requests_per_minute)
                 self.endpoints[config.label] = Endpoint(
                     config.label,
-                    # With a budget one request at first: if its bill exceeds the bound, those in
-                    # flight would too.
+                    # With a budget in dollars, only one request at first: if its bill exceeds the
+                    # upper bound, the bills of others in flight would, too.
                     Flight(
                         room(self.concurrency, len(self.endpoints)),
                         START if self.limits.max_cost is None else 1,
@@ -220,7 +224,7 @@ class JudgeSession:
 
     def interrupt(self) -> str:
         """End all requests now, and allow no further ones; return in words what is kept."""
-        for end in list(self.endpoints.values()):  # else retries would go on for minutes
+        for end in list(self.endpoints.values()):  # otherwise retries would continue for minutes
             end.breaker.open("interrupted")
         for provider in self._asked:
             provider.close()
@@ -237,7 +241,7 @@ class JudgeSession:
 
 
 class _Outermost(Judge):
-    """A judge as the benchmark sees it: counted once, even if it asks several others."""
+    """The judge that a benchmark asks; each verdict counts once, even if several judges gave it."""
 
     def __init__(self, judge: Judge, run: JudgeSession) -> None:
         self.config, self._judge, self._run = judge.config, judge, run
@@ -265,12 +269,16 @@ def judge_fingerprint(config: JudgeConfig, criterion: Criterion) -> str:
 def configured(
     paper: str, spec: str | None = None, env: Mapping[str, str] | None = None
 ) -> JudgeConfig:
-    """Return the judge of `spec`, or of the user's setting, or the paper's.
+    """Return the judge that `spec` names, else the one of `--judge`, else the paper's.
 
-    With `env` it is resolved now, with the keys of `env`; without, once for the process's run.
+    Args:
+        paper: the model of the paper's judge.
+        spec: a judge, in a form of docs/judges.md.
+        env: environment variables with the judge's keys, for a judge outside the session. None: the
+            judge of the process's session, which is resolved only once.
 
     Raises:
-        JudgeError: it cannot be used as configured.
+        JudgeError: the judge cannot be used as configured.
     """
     spec = spec or settings.text(settings.JUDGE)
     if env is None:
@@ -279,17 +287,18 @@ def configured(
 
 
 def make_judge(config: JudgeConfig) -> Judge:
-    """Return the judge of `config` in this process's run: its threads share one client.
+    """Return the judge of `config` in this process's session; its threads share one client.
 
-    No connection is opened; a later fork is safe (the client handles it).
+    No connection is opened yet. The process may fork later, which the client handles.
     """
     return current().judge(config, outermost=True)
 
 
 def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
-    """Check before a run all that can be checked without a request.
+    """Check, before a run, everything about a judge that can be checked without a request.
 
-    That is recordings, the cache, the prices if a budget needs them, and a local model's files.
+    These are its recordings, the cache, the prices if a budget needs them, and the files of a local
+    model.
 
     Raises:
         TasksError: one of these cannot be used.
@@ -316,7 +325,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
 def describe_judge(config: JudgeConfig) -> JsonObject:
     """Return the judge and the limits of this run as plain types, for results; no secrets.
 
-    `warning` is None, or one sentence that every number of this judge must carry.
+    `warning` is None, or a sentence that has to accompany every number of this judge.
     """
     warning = (
         f"judged by {config.label}, not by the paper's judge: not directly "
@@ -390,9 +399,14 @@ def use(run: JudgeSession) -> Iterator[JudgeSession]:
 
 
 def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], name: str) -> list[Made]:
-    """Return the results of `function` for all items, in order; verdicts count for task `name`.
+    """Return the results of `function` for all items, in order, computed in several threads.
 
-    An exception for one item is raised after the items that were begun are done.
+    An exception for one item is raised once the items that were begun are done.
+
+    Args:
+        function: a function of an item, which may ask judges.
+        items: the items.
+        name: the task for which the verdicts are counted.
     """
     run = current()
     run.progress.expect(len(items))

@@ -1,7 +1,7 @@
 """The types of this layer: judges, their requests, and their verdicts.
 
-Every judge gives a `Verdict` on a `Criterion`. A language model gives it through a `Provider`, with
-that layer's requests and replies (providers/exchange.py).
+Every judge gives a `Verdict` on a `Criterion`. A judge that is a language model gets its replies
+from a `Provider`, whose types are in providers/exchange.py.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Status(str, Enum):
     API_ERROR = "api_error"  # no reply after all retries: transport, key, quota
     REFUSED = "refused"  # the judge declined, or its provider's filter stopped it
     TRUNCATED = "truncated"  # the reply was cut off
-    SKIPPED = "skipped"  # no request was sent: no judge, over budget, the endpoint given up
-    TIE = "tie"  # a panel's tied votes, an option of earlier versions
+    SKIPPED = "skipped"  # no request was sent: no judge, over the budget, or endpoint given up
+    TIE = "tie"  # a panel's votes were tied; only in verdicts of earlier versions
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of all replies for one verdict, repairs included; None if not reported."""
+    """The tokens of all replies for one verdict, repairs included; None if not reported."""
 
     replies: int = 0
     prompt_tokens: int | None = None
@@ -58,11 +58,11 @@ class Usage:
 class Verdict:
     """A judgement. A failure has no score: neither 0 nor a middle value.
 
-    A run that is repeated from the cache gives equal verdicts. `parts` are the verdicts behind it:
-    a panel's votes, a debate's turns.
+    A run that is repeated from the cache gives equal verdicts. `parts` are the verdicts from which
+    this one was made: a panel's votes, a debate's turns.
 
     Raises:
-        ValueError: an unknown status, an `ok` without a finite score, or a failure with a score.
+        ValueError: the status is unknown, `ok` has no finite score, or a failure has a score.
     """
 
     score: float | None
@@ -72,11 +72,11 @@ class Verdict:
     judge: str = ""  # `JudgeConfig.label` of the judge
     model: str = ""  # the endpoint's name for the model in its reply
     setup: str = ""  # hash of the judge's settings and prompt: `judges.judge_fingerprint`
-    # True if the first reply could not be used: this is the second one's verdict.
+    # True if the first reply could not be used, and a repeated request gave this verdict.
     repaired: bool = False
     usage: Usage | None = None
-    # G-Eval: the score's mean over the probabilities of its token, and the probability of all
-    # scores together (geval.py). None for a judge without probabilities.
+    # G-Eval: the mean of the possible scores, weighted by their tokens' probabilities, and the sum
+    # of these probabilities (geval.py). None for a judge without probabilities.
     expected: float | None = None
     expected_mass: float | None = None
     parts: tuple[Verdict, ...] = ()
@@ -104,7 +104,7 @@ class Verdict:
         """Return a verdict that `as_dict` wrote, also that of an older version.
 
         Raises:
-            ValueError, TypeError: it is of another form.
+            ValueError, TypeError: `saved` has another form.
         """
         usage = saved.get("usage") and Usage(**saved["usage"])
         parts = tuple(cls.from_dict(part) for part in saved.get("parts", ()))
@@ -112,7 +112,7 @@ class Verdict:
 
 
 def sum_known(counts: Sequence[N | None]) -> N | None:
-    """Return the sum; None as soon as one is unknown: a partial sum would pass for the whole."""
+    """Return the sum of the counts; None if one is None, since a partial sum would mislead."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
@@ -120,7 +120,7 @@ def sum_known(counts: Sequence[N | None]) -> N | None:
 def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
     """Return the sum of the verdicts' usages; None if none of them has one.
 
-    A token count is None as soon as one verdict with replies does not report it.
+    A token count is None if a verdict with replies does not report it.
     """
     usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
     asked = [usage for usage in usages if usage.replies]
@@ -142,7 +142,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def failure_of(verdicts: Iterable[Verdict]) -> str:
-    """Return the most frequent status that is not ok; of several the first in Status."""
+    """Return the most frequent status that is not ok; in a tie, the first one in `Status`."""
     counts = Counter(verdict.status for verdict in verdicts)
     failures: list[str] = [one.value for one in Status if one is not Status.OK]
     return max(failures, key=lambda one: counts[one])
@@ -156,7 +156,7 @@ NONE, PANEL, DEBATE = "none", "panel", "debate"
 # endpoint of the model under test.
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_TOKENS = 512  # tokens of a reply: one short reason and a verdict
-MAX_REPLY = 200_000  # characters; a longer reply is no verdict: neither read nor kept whole
+MAX_REPLY = 200_000  # characters; a longer reply is no verdict, and only its beginning is kept
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class JudgeConfig:
-    """All settings of a judge. Hashable: one judge per config and run."""
+    """All settings of a judge; hashable, since a run has one judge object for each config."""
 
     provider: str  # one of the names above
     model: str = ""  # as requested; for `replay` a file of recordings
@@ -181,7 +181,7 @@ class JudgeConfig:
     reply_format: str = "auto"  # or json_schema, json_object, text
     repairs: int = 1  # repeated requests for a reply that could not be used
     timeout: float = 60.0  # seconds of each attempt
-    retries: int = 5  # after the first attempt
+    retries: int = 5  # further attempts after the first one
     device: str = "auto"  # huggingface
     dtype: str = "auto"  # huggingface
     revision: str | None = None  # huggingface
@@ -226,7 +226,8 @@ class JudgeConfig:
         if self.provider == OPENAI:
             found |= {
                 "base_url": self.base_url or DEFAULT_BASE_URL,
-                "api_version": None,  # from earlier versions, in fingerprints of saved verdicts
+                # A setting of earlier versions, which fingerprints of saved verdicts include.
+                "api_version": None,
                 "reply_format": self.reply_format,
                 "timeout": self.timeout,
                 "retries": self.retries,
@@ -235,7 +236,7 @@ class JudgeConfig:
             found |= {name: getattr(self, name) for name in ("device", "dtype", "revision")}
             found |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
         if self.provider == PANEL:
-            found |= {"rule": self.rule, "tie": "lower"}  # tie: as api_version
+            found |= {"rule": self.rule, "tie": "lower"}  # `tie` stays for the same reason
         if self.members:
             found["members"] = [member.describe() for member in self.members]
         return found | {"version": _version("lmms-eval-tasks"), "comparable": self.comparable}
@@ -267,15 +268,16 @@ class Criterion:
     prompt_hash: str
     untrusted: tuple[str, ...] = ("candidate",)  # fields with text of a model under test
     images: tuple[str, ...] = ()  # fields with a list of pictures (Pillow's)
-    # The field of a rating without JSON (`[[4]]`, `Rating: 4`, `4`); None: only an object is a
-    # verdict.
+    # The schema's field for a rating without JSON (`[[4]]`, `Rating: 4`, `4`). None: such
+    # a reply is no verdict.
     bare: str | None = None
-    # Words that may each be a whole reply, with their meanings. With these no JSON is requested.
+    # Words that can be the judge's whole reply, each with its meaning. If there are any, no JSON is
+    # requested.
     labels: tuple[tuple[str, BaseModel], ...] = ()
-    # Alternatives per token to request log-probabilities of (G-Eval); see judges/geval.py.
+    # Number of alternatives per token whose log-probabilities are requested (judges/geval.py).
     top_logprobs: int = 0
-    # The JSON schema of this very request, if `schema` serves several; for endpoints that enforce a
-    # schema (engine.exact_schema).
+    # A stricter JSON schema for this request alone, if `schema` serves several requests; for
+    # endpoints that enforce a schema (engine.exact_schema).
     exact_schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
@@ -292,20 +294,22 @@ class Judge(ABC):
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
-        """Judge an item several times, for G-Eval's mean over samples; a verdict for each."""
+        """Judge an item `samples` times (for G-Eval's mean), and return all verdicts."""
 
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """A request for a judgement; a scoring with further needs has a subclass."""
+    """A request for a judgement. Subclasses may define other ways to get or to keep a verdict."""
 
-    name: str  # unique in an item; finds its saved verdict
+    name: str  # unique in an item; the key of the request's saved verdict
     criterion: Criterion
     fields: Mapping[str, object]  # the criterion's placeholders
-    # Name of an earlier one; if that one is asked anew, this one's saved verdict is invalid.
+    # Name of the earlier request on whose verdict this one depends; if that verdict is new, the
+    # saved verdict of this request is invalid.
     rests_on: str = ""
-    stand_in: str = ""  # a likely reply of the judge, for estimates, if later ones rest on it
-    # True: a list's saved verdicts are valid only if all of them are.
+    # A likely reply of the judge, for estimates, if later requests depend on the reply.
+    stand_in: str = ""
+    # True: the saved verdicts of the requests in one list are valid only if all of them are.
     in_one: ClassVar[bool] = False
 
     def answered(self, judge: Judge) -> Verdict:
@@ -313,7 +317,7 @@ class JudgeRequest:
         return judge.verdict(self.criterion, self.fields)
 
     def stands(self, saved: Verdict) -> bool:  # noqa: ARG002
-        """Return True if a saved verdict of this ask is still valid."""
+        """Return True if a saved verdict on this request is still valid."""
         return True
 
 
@@ -333,14 +337,14 @@ class JudgedAnswer(NamedTuple):
 
     @property
     def number(self) -> float | None:
-        """The score, as an int if it is whole: the mean of a panel need not be."""
+        """The score, as an int if it is a whole number; the mean of a panel may be a fraction."""
         return self.score if self.score is None or self.score % 1 else int(self.score)
 
 
 def judged_answer(candidate: str, verdict: Verdict) -> JudgedAnswer:
-    """Return an answer with its verdict; the status tells whose failure a missing score is."""
+    """Return an answer with its verdict and its own status: ok, `unjudged` or `judge_STATUS`."""
     if verdict.judge == NONE:
-        # Not `judge_skipped`: an answer over the budget is a failure of a judged run, this is not.
+        # Not `judge_skipped`, which is a failure, such as a budget that ended in a judged run.
         return JudgedAnswer(candidate, NOT_JUDGED, None, verdict)
     ok = verdict.status == Status.OK.value
     return JudgedAnswer(

@@ -223,6 +223,13 @@ class Headline(NamedTuple):
     papers: Mapping[tuple[str, str | None], float]
 
 
+def headlines(benchmark: str) -> Mapping[str, JsonObject]:
+    """Return the stored headlines of a benchmark's tasks and groups, the most important first."""
+    text = files(__name__).joinpath("headlines.json").read_text(encoding="utf-8")
+    ours = {k: v for k, v in json.loads(text).items() if registry.of_task_name(k) == benchmark}
+    return {**stored(benchmark).get("headlines", {}), **ours}
+
+
 @functools.cache
 def headline(task: str) -> Headline | None:
     """Return the headline of a task or group; None if none is stored.
@@ -232,8 +239,7 @@ def headline(task: str) -> Headline | None:
     if (benchmark := registry.of_task_name(task)) is None:
         return None
     board = stored(benchmark)
-    text = files(__name__).joinpath("headlines.json").read_text(encoding="utf-8")
-    own = {**board.get("headlines", {}), **json.loads(text)}.get(task)
+    own = headlines(benchmark).get(task)
     if own is None or "metric" not in own:
         return None
     beside = OurNumber(task, own["metric"])

@@ -9,9 +9,10 @@ Numbers are computed from items alone, so that a saved run can be scored and jud
 
 To write a benchmark:
 
-1. Subclass `Benchmark` once. It has to give `name`, `title`, `how_to_get`, `records`,
-   `paper_judge`, `tasks`, `read` and `docs`; everything else has a default. `read` validates the
-   released files, and `docs` returns a task's docs. `sources` lists the videos, if there are any.
+1. Subclass `Benchmark` once. The subclass has to define `name`, `title`, `how_to_get`, `records`,
+   `paper_judge`, `tasks`, `read_release` and `docs`; everything else has a default. `read_release`
+   validates the released files, and `docs` returns a task's docs. `sources` lists the videos, if
+   there are any.
 2. Make one `Task` for each task of lmms-eval. `prompt` turns a doc into the parts that the model
    gets, `log_fields` selects the doc's fields for the log, `score` turns a reply into the fields
    of an item, and `metrics` turn items into numbers.
@@ -21,7 +22,7 @@ To write a benchmark:
 5. Name an instance of the class as an entry point (registry.py). `lmms_eval --tasks TASK` then runs
    the task, and `lmms-eval-tasks doctor --tasks TASK` checks it.
 
-Everything else is written once and knows no benchmark: running, checking, judging later, rescoring,
+Everything else is written once, for all benchmarks: running, checking, judging later, rescoring,
 estimating, intervals and tables (host/, runs/, report/). docs/your_benchmark.md is a complete
 benchmark on one page.
 
@@ -78,7 +79,7 @@ R = TypeVar("R")
 SAME = object()  # default of Part.simple_content
 ASKED = "asked_hash"  # the item's field that holds the hash of the question (`Task.hash_of`)
 NAMED = 20  # at most so many left-out records are named in one line
-REBUILT = 12  # hex digits of this hash that follow from the item's `identity` alone
+REBUILT = 12  # first hex digits of this hash, which depend only on the item's `identity`
 
 
 class Scored(Outcome):
@@ -136,13 +137,15 @@ class Metric(Generic[I]):
     # The item's fields that `compute` reads, if the metric is a column of lmms-eval's own table;
     # `a.b` means key b of field a. None: the metric is no column there.
     host_fields: tuple[str, ...] | None = None
-    mean_field: str = ""  # the field whose plain mean this is, for lmms-eval's standard error
+    # If the metric is the plain mean of a field of the items: this field, from which lmms-eval
+    # computes a standard error.
+    mean_field: str = ""
     # If the metric is a mean: returns the values that it averages, by item or pool id. With these
     # values, the interval is a t interval and two models are compared in pairs; other metrics get a
     # jackknife over clusters.
     per_unit: Callable[[Sequence[I]], Units] | None = None
     is_share: bool = False  # the number lies in 0..1
-    always_interval: bool = False  # compute an interval without `host_fields` and `per_unit`
+    always_interval: bool = False  # True: an interval even without `host_fields` and `per_unit`
 
     @property
     def has_interval(self) -> bool:
@@ -188,8 +191,8 @@ class Task(Generic[D, K, I]):
     score: Callable[[K, str], ScoringSteps[Fields] | Fields]
     metrics: Sequence[Metric[I]]
     # Names of the item's fields that identify the question: its text or options, media, setting and
-    # reference. Items of two runs are compared as a pair if these fields are equal. The id does not
-    # suffice, since it may depend on the order of the data.
+    # reference. Two runs are compared item by item, and two items match if these fields are equal.
+    # The id does not suffice, since it may depend on the order of the data.
     identity: Collection[str] = ()
     # Returns metrics whose names depend on the items, such as one metric for each candidate.
     extra_metrics: Callable[[Sequence[I]], Sequence[Metric[I]]] = lambda items: ()  # noqa: ARG005
@@ -209,13 +212,13 @@ class Task(Generic[D, K, I]):
     details: Callable[[Sequence[I]], Fields] = lambda items: {}  # noqa: ARG005
     # Returns lines for the user about a saved run's numbers.
     notes: Callable[[Sequence[I]], Sequence[str]] = lambda items: ()  # noqa: ARG005
-    # Returns a reply that a model could give, for estimates; its arguments are a doc and its
-    # number.
+    # Returns a reply that a model could give, for estimates of costs; the arguments are a doc and
+    # the doc's place among the task's docs.
     example_reply: Callable[[D, int], str] = lambda doc, number: ""  # noqa: ARG005
     cluster_field: str = "video"  # items with the same value are one cluster of the intervals
     # Fields by which a report splits the first metric, and the kind of chart for each.
     splits: Mapping[str, Literal["dots", "star", "heat"]] = field(default_factory=dict)
-    # Returns the id of the item's pool, whose items count only together; "" without a pool.
+    # Returns the id of the item's pool: a group of items that is right only if all are; "" without.
     pool: Callable[[I], str] = lambda item: ""  # noqa: ARG005
 
     def log_entry(self, doc: D) -> dict[str, object]:
@@ -234,7 +237,7 @@ class Task(Generic[D, K, I]):
 
         Returns:
             REBUILT hex digits of the `identity` fields, then 8 hex digits of `question` if it is
-            given. Logs that were written without a hash can get the first part alone.
+            given. For old logs without a hash, only the first part can be computed.
         """
         found = {name: item[name] for name in self.identity if name in item}
         if not found:
@@ -248,7 +251,7 @@ class Task(Generic[D, K, I]):
 class LoadedData:
     """A run's data, read before the model is loaded.
 
-    If docs need more than the release and its videos, the benchmark adds that in a subclass.
+    A benchmark whose docs need more than the release and its videos has a subclass with it.
     """
 
     release: Any  # the benchmark's own subclass of Release
@@ -310,14 +313,14 @@ class KnownAnswers:
 class Benchmark:
     """One benchmark. A package subclasses this once and names an instance as its entry point.
 
-    A subclass has to give the attributes without a default, `read` and `docs`.
+    A subclass has to define the attributes without a default, `read_release` and `docs`.
     """
 
-    # Also the folder below the data root, and the first part of the tasks' names.
+    # The benchmark's name, its folder below the data root, and the first part of its tasks' names.
     name: ClassVar[str]
     title: ClassVar[str]  # the name in messages and tables
     how_to_get: ClassVar[str]  # a sentence that says where to get the data
-    # Plural noun for what is left out as a whole: items, segments, questions.
+    # Plural noun for the benchmark's records, in messages: items, segments, questions, videos.
     records: ClassVar[str]
     # Counts of the full set, with the keys of Release.counts.
     paper_counts: ClassVar[Mapping[str, int]] = {}
@@ -401,7 +404,7 @@ class Benchmark:
         return None
 
     def data_notes(self, release: Any) -> list[str]:  # noqa: ARG002
-        """Return further lines for `data status`, which only this benchmark has."""
+        """Return this benchmark's own lines for `data status`."""
         return []
 
     def _status(self, place: Path) -> DataStatus:
@@ -436,7 +439,7 @@ class Benchmark:
         """Return the files of a release with its videos, by their paths in the benchmark's folder.
 
         Args:
-            source: a folder, or the data file: as released, or as `prepare` wrote it.
+            source: a folder or the data file, as released or as `prepare` wrote it.
 
         Raises:
             TasksError: the files are missing, or do not match the schema.
@@ -456,8 +459,8 @@ class Benchmark:
             Lines for the user: the number of files, then the lines of `data status`.
 
         Raises:
-            TasksError: the files are missing or do not match the schema, or other data lie in the
-                target folder.
+            TasksError: the files are missing or do not match the schema, or the target folder has
+                other data.
         """
         given, target = self.files(source.expanduser().absolute()), root / self.name
         released_files.place(target, given, link)
@@ -518,7 +521,8 @@ class Benchmark:
 
         Args:
             place: a folder with the data, or the data file.
-            whole: True if all answers will be judged, as `KnownAnswers.tables` needs.
+            whole: True if all answers will be judged, not only a sample; `KnownAnswers.tables`
+                requires all.
 
         Returns:
             None if the data hold no such answers.
@@ -540,8 +544,8 @@ class Benchmark:
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Return facts for the results file, and conditions of the numbers.
 
-        The facts here are the data and the records that each task left out; a benchmark adds its
-        own.
+        This method returns the data and the records that each task left out. A subclass adds the
+        benchmark's own facts.
         """
         if ran.loaded is None:
             return {}, []
@@ -585,7 +589,7 @@ class Benchmark:
         return layouts.draw_tables(self.board(), self.table_rows(rows))
 
     def table_rows(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
-        """Return the rows with the numbers that `board` needs and that follow from several rows."""
+        """Return the rows with further numbers that `board` shows and that need several rows."""
         return rows
 
     def upgrade_items(
@@ -613,7 +617,7 @@ class Benchmark:
 
 
 def option_set(variable: settings.Setting[Any]) -> list[Condition]:
-    """Return the condition that a setting differs from its default; [] if it does not."""
+    """Return the condition that a setting is not at its default, in a list; [] if it is."""
     line = settings.setting_note(variable)
     return [Condition(Kind.OPTION, line)] if line else []
 
@@ -698,12 +702,12 @@ def rating_metrics(
 def refusals(
     count: str, headline: Mapping[str, Callable[[Sequence[S]], float | None]]
 ) -> list[Metric[S]]:
-    """Return a count of judged answers that read like refusals, and metrics with them wrong.
+    """Return a metric that counts answers like refusals, and metrics that count these as wrong.
 
     Args:
         count: name of the metric that counts these answers.
-        headline: metrics by name; NAME_refusals_wrong is the metric NAME with all these answers
-            wrong.
+        headline: functions that compute metrics, by the metric's name. For each NAME, the metric
+            NAME_refusals_wrong counts all these answers as wrong.
     """
     beside = {f"{name}_refusals_wrong": of for name, of in headline.items()}
     return [

@@ -2,8 +2,8 @@
 
 lmms-eval calls a task's functions with a doc and nothing else. So the context holds whatever else
 they need: the run's settings, its model, the plan for its model class, and the range of docs. Any
-further state of a run is an object of its own class in `Context.own`. It ends with the run, and no
-module holds state of its own.
+further state of a run is an object in its context, one for each class (`Context.instance_of`). It
+ends with the run. No module keeps the state of a run in a global variable.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ class RunModel:
 
 @dataclass(frozen=True)
 class ClassPlan:
-    """The settings for the run's model class that the package decided on (models/plan.py)."""
+    """The package's settings for the run's model class, which models/plan.py decides."""
 
     interface: Interface = "simple"  # the interface of the model's class that runs
     # Arguments for the class, in addition to the user's.
     arguments: Mapping[str, Any] = field(default_factory=dict)
     videos_as_pictures: bool = False  # a video is sent as plan.FRAMES pictures
-    pictures_as_videos: bool = False  # a picture is sent as a video that shows nothing else
-    reader: str = ""  # the class's reader of videos (MediaSupport.video); "" if the class gets none
-    # The modality of each task (MediaSupport.modality)
+    pictures_as_videos: bool = False  # a picture is sent as a video that shows only this picture
+    # The class's reader of videos, such as a library (MediaSupport.video); "" if it gets no videos.
+    reader: str = ""
+    # The modality of each task (MediaSupport.modality), by the task's name.
     modality: Mapping[str, str] = field(default_factory=dict)
     one_by_one: bool = False  # the class gets one request at a time
     lines: tuple[str, ...] = ()  # lines for the user
-    # The lines of `told` about media that do not reach the model in the task's form.
+    # Those of `lines` about media that do not reach the model in the task's form.
     short: tuple[str, ...] = ()
 
 
@@ -53,9 +54,9 @@ class Context:
     """The state of one run of lmms-eval, of one command, or of this process outside of both."""
 
     is_run: bool = False
-    model: RunModel | None = None  # None without our hook
+    model: RunModel | None = None  # None if our hook in lmms-eval did not run
     plan: ClassPlan = ClassPlan()  # the plan for the model's class; default: no change
-    docs: slice = slice(None)  # the range of each task's docs that lmms-eval takes
+    docs: slice = slice(None)  # the range of each task's docs that lmms-eval uses (`--limit`)
     # True for a `--limit` below 1, a share of the docs, which `docs` cannot express.
     share: bool = False
     options: Mapping[str, str]  # values of options, by the setting's variable
@@ -108,17 +109,17 @@ class Context:
         self._own.clear()
 
     def forked(self) -> None:
-        """Discard locks and clients after a fork: the parent's threads hold them."""
+        """Discard the lock and all objects in a forked process; the parent's threads hold them."""
         self._lock = threading.RLock()
         self._own.clear()
 
 
 _OUTSIDE = Context({})
 _HERE: ContextVar[Context | None] = ContextVar("_HERE", default=None)
-# A thread that lmms-eval, a model's class or a command starts inherits no ContextVar; `current`
-# looks here for it. `_RUNS` holds the run in progress in this process, of which there is one at a
-# time (host/evaluation.py), perhaps a second time with other options. `_COMMANDS` holds the options
-# of commands.
+# A thread that lmms-eval, a model's class or a command starts inherits no ContextVar, so `current`
+# uses these lists there. `_RUNS` holds the run in progress in this process; there is one at a time
+# (host/evaluation.py). It may be there twice, the second time with other options (`with_options`).
+# `_COMMANDS` holds contexts of commands, with their options.
 _RUNS: list[Context] = []
 _COMMANDS: list[Context] = []
 
@@ -133,14 +134,14 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
 
 
 def current() -> Context:
-    """Return the context of the run or command that goes on in this thread."""
+    """Return the context of this thread's run or command; without one, that of the process."""
     return _HERE.get() or next(reversed(_RUNS or _COMMANDS), _OUTSIDE)
 
 
 def _begins_in() -> Context:
-    """Return the context in which a new one begins: this thread's, else that of the process.
+    """Return the context whose options a new context takes: this thread's, else the process's.
 
-    A new thread may not belong to the run in progress, so that run's context does not count here.
+    A thread without a context may not belong to the run in progress, so that run is ignored here.
     """
     return _HERE.get() or _OUTSIDE
 
@@ -154,12 +155,13 @@ def outside() -> Context:
 def begun(
     model: RunModel | None = None, limit: float | None = None, offset: int = 0
 ) -> Iterator[Context]:
-    """Begin a run: yield its new context, with the options that hold now, and end it afterwards.
+    """Begin a run: yield its new context, with the present options, and close it afterwards.
 
     Args:
         model: the run's model; None if it becomes known later.
-        limit: lmms-eval's `--limit`, the number of docs. Below 1 it is a share, and all docs count
-            as taken here, since only lmms-eval knows their number. None, 0 and -1 mean all docs.
+        limit: lmms-eval's `--limit`, the number of docs. A limit below 1 is a share of the docs;
+            then `docs` is all of them, since only lmms-eval knows their number. None, 0 and -1 mean
+            all docs.
         offset: lmms-eval's `--offset`, the number of docs before the first one taken.
     """
     made = Context(_begins_in().options)
@@ -176,7 +178,7 @@ def begun(
 
 @contextmanager
 def with_options(options: Mapping[str, str]) -> Iterator[None]:
-    """Set options by their settings' variables inside the block; all other state stays as it is."""
+    """Set options inside the block, by their settings' variables; all other state is unchanged."""
     made = copy.copy(_begins_in())
     made.options, made.values = {**made.options, **options}, {}
     with _entered(made):
@@ -195,12 +197,12 @@ def _entered(context: Context) -> Iterator[None]:
 
 
 def by_rank(docs: Sequence[T]) -> Sequence[T]:
-    """Return a task's docs in an order that gives each process of the run docs of the same videos.
+    """Return a task's docs in an order that brings the docs of a video to one process of the run.
 
-    lmms-eval gives every WORLD_SIZE-th doc of the taken ones to a rank. In the data's order, a
-    video's questions would go to all ranks, and each rank would read, encode and cache the video.
-    Neither the order nor the number of processes changes which docs are asked. A share of the docs
-    (`--limit` below 1) would change with the order, so there the order stays.
+    lmms-eval gives a rank every WORLD_SIZE-th doc. In the data's order, a video's questions would
+    go to all ranks, and each rank would read, encode and cache the video. The run uses the same
+    docs in any order and with any number of processes. The exception is a share of the docs
+    (`--limit` below 1), for which the order is kept.
     """
     processes = int(os.environ.get("WORLD_SIZE", "1"))  # the variable that lmms-eval reads
     run = current()

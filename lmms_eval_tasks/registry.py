@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark
 
 GROUP = "lmms_eval_tasks.benchmarks"
-# Errors that another package may raise while it is imported.
+# The errors that an import of another package may raise.
 ERRORS = (Exception, SystemExit)
 _OURS = __name__.partition(".")[0]
 
@@ -126,7 +126,7 @@ def folder(name: str) -> Path | None:
     except ERRORS:  # the import of a package above this one failed
         return None
     places = spec.submodule_search_locations if spec else None
-    # Resolve the link of the file, not of the folder: an editable installation links single files.
+    # The file is resolved, not the folder, since an editable installation links single files.
     files = (Path(place, "__init__.py").resolve() for place in places or ())
     return next((file.parent for file in files if file.is_file()), None)
 
@@ -157,7 +157,8 @@ def find_benchmark(name: str) -> Benchmark:
 def of_task_name(task: str) -> str | None:
     """Return the benchmark of a task or group, by the first part of its name or by its file.
 
-    None if no installed benchmark has the task.
+    Returns:
+        The benchmark's name; None if no installed benchmark has the task.
     """
     own = [name for name in NAMES if f"{task}_".startswith(f"{name}_")]
     if own or not task.isidentifier():

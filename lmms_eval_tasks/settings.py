@@ -1,8 +1,9 @@
-"""All settings of the package in one table, which options, variables, docs and errors come from.
+"""All settings of the package in one table: the source of options, variables, docs and messages.
 
-A setting is an option of `lmms_eval` (`--max-cost`) and a variable (`LMMS_EVAL_TASKS_MAX_COST`),
-which also reaches runs that were started in other ways. The option takes precedence over the
-variable. A setting is read when it is used, never at import.
+A setting is an option of `lmms_eval` (`--max-cost`) and an environment variable
+(`LMMS_EVAL_TASKS_MAX_COST`). The variable also works for runs that another command or a program
+starts. The option takes precedence over the variable. A setting is read when it is used, never at
+import.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ SAMPLE = "sample"
 
 
 class Setting(str, Generic[T_co]):
-    """A setting: the name of its variable, with its form; T_co is the type of its value."""
+    """A setting: the name of its variable, a text, with attributes. T_co is its value's type."""
 
-    form: Any  # conversion of a text into the value: a type that pydantic reads, or a function
+    form: Any  # converts a text into the value: a type that pydantic reads, or a function
     metavar: str  # name of the value in help texts; "" for a switch
     help: str  # the setting's effect, in one line
     default: T_co  # the value if the setting is not set
@@ -62,8 +63,8 @@ def declare(
 
     Args:
         name: name of the variable, without PREFIX.
-        form: how a text that is not empty becomes the value: a type that pydantic reads, or a
-            function that raises a ValueError.
+        form: the converter of a text that is not empty into the value: a type that pydantic reads,
+            or a function, which raises a ValueError for a wrong text.
         metavar: name of the value in help texts; "" for a switch.
         description: the setting's effect, in one line.
         default: the value if the setting is not set.
@@ -270,7 +271,7 @@ def _read(variable: Setting[T]) -> T:
 
 
 def as_typed(variable: Setting[Any]) -> str:
-    """Return a setting and its value as the user wrote them: by the option, or by the variable."""
+    """Return a setting as the user typed it: `--max-cost '5'` or `LMMS_EVAL_TASKS_MAX_COST=5`."""
     given, is_option = text(variable), variable in context.current().options
     return f"{variable.option} {given!r}" if is_option else f"{variable}={given!r}"
 
@@ -282,7 +283,7 @@ def set_options(values: Mapping[str, Any]) -> None:
 
 
 def use_options(values: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Return a context manager in which options have these values, in this thread and its run."""
+    """Return a context manager in which options have these values, by their settings' variables."""
     return context.with_options(_texts(values))
 
 
@@ -302,7 +303,7 @@ def check_settings() -> None:
 
 
 def take() -> None:
-    """Fix the environment of a run that begins; later changes of the environment do not count."""
+    """Copy the environment's settings into the run that begins; it ignores later changes."""
     context.current().environment = {one: os.environ[one] for one in TABLE if one in os.environ}
 
 
@@ -310,7 +311,7 @@ def check_names() -> None:
     """Check that each variable with our prefix is a setting.
 
     Raises:
-        TasksError: a variable is no setting, and would have no effect.
+        TasksError: a variable is not a setting, so that it would have no effect.
     """
     for told in misspelt():
         raise TasksError(told)
@@ -359,7 +360,7 @@ def read_choices(variable: Setting[Any], choices: Mapping[str, Sequence[str]]) -
 
 
 def setting_note(variable: Setting[Any]) -> str:
-    """Return the line for results that says that a setting is not the default; "" if it is."""
+    """Return a line for the results if the user changed a setting; "" if it is the default."""
     given = text(variable)
     value_ = f" {given}" if variable.metavar else ""
     return f"made with {variable.option}{value_}: not the default" if given else ""
@@ -399,7 +400,7 @@ def data_folder(benchmark: str) -> Path:
 
 
 def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
-    """Return a benchmark's folder below the data root, which exists.
+    """Return a benchmark's folder below the data root, after checking that it exists.
 
     Raises:
         DataError: the folder does not exist; the message says how to get the data and where to put
@@ -479,8 +480,8 @@ def _of_benchmarks() -> None:
             except registry.ERRORS as error:
                 notify.notify(f"the options of {name} are not available ({error!r})")
             for one in set() if registry.is_ours(name) else {*TABLE} - before:
-                # Another package's setting has to begin with its benchmark's name. Any other name
-                # could be an option of lmms-eval or a setting of another benchmark.
+                # The name of another package's setting has to begin with the benchmark's name. Any
+                # other name could be an option of lmms-eval or a setting of another benchmark.
                 if not one.startswith(f"{PREFIX}{re.sub('[^A-Z0-9]', '_', name.upper())}"):
                     del TABLE[one]
                     notify.notify(

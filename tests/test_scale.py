@@ -102,7 +102,8 @@ def test_twice_the_items_are_twice_the_work(
     grown = {
         name: (third - second) / (second - first) for name, (first, second, third) in counts.items()
     }
-    assert grown == {name: pytest.approx(2, rel=0.15) for name in grown}, counts
+    # Beside other tests of one process up to 2.5 was seen; quadratic work would give 4.
+    assert grown == {name: pytest.approx(2, rel=0.3) for name in grown}, counts
 
 
 def test_the_job_array_is_a_script_and_the_host_takes_its_command(

@@ -164,7 +164,7 @@ def test_runs_of_a_list_whose_settings_would_be_the_last_ones(
     file.write_text(text)
     try:
         arguments.check_configurations(["--config", str(file), "--model", "m"])
-    except SystemExit as end:
+    except TasksError as end:
         found = str(end)
     assert bool(found) is said
     assert not said or (f"{file}: its runs set " in found and "one file for each run" in found)

@@ -17,8 +17,9 @@ from lmms_eval_tasks import context, judges, registry, sample
 from lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.judges.asking import VerdictSource
-from lmms_eval_tasks.report import compared_runs, exports
+from lmms_eval_tasks.report import compared_runs
 from lmms_eval_tasks.report.compared_runs import Side
+from lmms_eval_tasks.report.exchange import frames
 from lmms_eval_tasks.runs import prepare, scoring
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -60,7 +61,7 @@ def read_run(*paths: str | Path) -> RunFrames:
 
     with context.begun():
         found = compared_runs.read_sides([Path(one) for one in paths])
-        numbers = exports.frame([*exports.headline_rows(found)])
+        numbers = frames.frame([*frames.headline_rows(found)])
         runs = [
             {
                 "run": side.label,

@@ -49,8 +49,8 @@ def report_command(
     ] = None,
 ) -> None:
     """Compare saved runs (`--log_samples`) with each other and with the paper, item by item."""
-    from lmms_eval_tasks.report import compared_runs, exports, run_page
-    from lmms_eval_tasks.report.exchange import inspect_logs
+    from lmms_eval_tasks.report import compared_runs, run_page
+    from lmms_eval_tasks.report.exchange import frames, inspect_logs
 
     if media is not None and form != "html":
         raise TasksError("--media works only with --format html: leave one of the two options out")
@@ -66,8 +66,8 @@ def report_command(
         show(
             table_console(),
             [
-                *exports.run_tables(list(exports.headline_rows(found))),
-                *exports.condition_notes(found),
+                *frames.run_tables(list(frames.headline_rows(found))),
+                *frames.condition_notes(found),
             ],
         )
         return
@@ -78,8 +78,6 @@ def report_command(
     if form == "html":
         text = run_page.html(found, media, page)
     else:
-        text = exports.FORMS[form](
-            list(exports.headline_rows(found)), exports.condition_notes(found)
-        )
+        text = frames.FORMS[form](list(frames.headline_rows(found)), frames.condition_notes(found))
     write_text(page, text)
     print(f"{page}: {', '.join(side.label for side in found)}")

@@ -1,7 +1,8 @@
 """HAVEN's tasks: summaries, keyframes, and order, grounding and saliency of a video's shots.
 
-There are six kinds of tasks. Some also exist with the video's document, and each has a text proxy
-(paper, 3.4, C; its task and annotations are Multimodal Video Summarization's).
+There are six kinds of tasks. Each also exists as a text proxy, which shows text in place of the
+video. Some also exist with the video's document (paper, 3.4 and C; its task and annotations are
+those of Multimodal Video Summarization).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.replies import alignments, orders, reasoning, summaries
 
-V2T_SENTENCES = (3, 5)  # the range in V2T's prompt with pictures (Appendix C)
+V2T_SENTENCES = (3, 5)  # number of sentences, from and to, in V2T's prompt (Appendix C)
 
 
 # --- the log's fields ---------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def log_fields(doc: HavenDoc) -> KeptHaven:
 
 
 def media_log(doc: HavenDoc) -> dict[str, object]:
-    """Return the number of pictures in the prompt, and the frames shown of each unit."""
+    """Return the number of pictures in the prompt, and the frames of each unit that are shown."""
     return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
 
@@ -97,16 +98,17 @@ def media_log(doc: HavenDoc) -> dict[str, object]:
 
 
 def score(doc: KeptHaven, reply: str) -> HavenScore:
-    """Return the readings of a reply, its scores, and the scores of baselines for the same item."""
+    """Score a reply: return what was read, its scores, and the baselines' scores for the item."""
     made: HavenScore = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
     failed = (status for status in made["parts"].values() if status != "ok")
     return {**made, "status": next(failed, "ok")}
 
 
 def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
-    """Score a reply that holds a summary, which a judge rates; without a summary the rating is 0.
+    """Score a reply with a summary, which a judge rates from 1 to 5.
 
-    0 is below the scale of 1 to 5. It counts as 0 in means of ratings, too (rating_means.py).
+    Without a summary, the rating is 0, which is below the scale and counts as 0 in means
+    (rating_means.py).
     """
     made = score(doc, reply)
     shown = {
@@ -126,7 +128,7 @@ def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
 
 
 def _v2t(doc: KeptHaven, reply: str) -> Reading:
-    """Read a free text, or the numbered sentences of a text proxy."""
+    """Read a summary: a free text, or for a text proxy numbered sentences."""
     if doc["text"]:
         read = summaries.read_summary(reply, doc["n_sentences"])
         return _summary(doc, read, read.text, read.violations)
@@ -158,10 +160,16 @@ def _v2v(doc: KeptHaven, reply: str) -> Reading:
 
 
 def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collection[int]) -> Reading:
-    """Score selected frames against the key shots' frames, as published, and against `is_gt`.
+    """Score selected frames against two truths: the key shots' frames, as published, and `is_gt`.
 
-    The comparison with `is_gt` scores the reply's frames in any form, and also frames that do not
-    exist. Scores are None if no frame is true.
+    The scores against `is_gt` have the suffix IS_GT. They use the strict selection, or the lenient
+    one if the strict one is empty; the others always use the lenient one. Scores are None if the
+    truth has no frame.
+
+    Args:
+        doc: the item.
+        strict: the reply's selection, by our rules; it may have frames that do not exist.
+        lenient: the reply's frames as the authors' code reads them (`read_leniently`).
     """
     n_frames, k = doc["n_frames"], doc["budget"]
     of_shots = [frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]]
@@ -192,7 +200,7 @@ def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collectio
 def _beside(
     names: Sequence[str], form: str = "", **baselines: selections.SetScores | selections.Correlation
 ) -> dict[str, float | None]:
-    """Return the scores of baselines, which ignore the video, by METRIC_BASELINE."""
+    """Return the scores of baselines, which ignore the video, by name: METRIC_BASELINE."""
     return {f"{m}{form}_{one}": getattr(own, m) for one, own in baselines.items() for m in names}
 
 
@@ -200,8 +208,8 @@ def _v2vt(doc: KeptHaven, reply: str) -> Reading:
     limits = doc["n_frames"], doc["budget"], doc["n_sentences"]
     summary, selection = summaries.read_joint(reply, *limits, at_limit=doc.get("at_limit", False))
     text = _summary(doc, summary, summary.text, summary.violations)
-    # Frames beyond K count, as in the published figures, whose recall is up to 2.6 times the
-    # precision.
+    # Frames beyond the K requested ones count, too. So they did in the published figures, since
+    # their recall is up to 2.6 times the precision.
     frames = _frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
     counts = {
         f"{part}_{kind}": n
@@ -218,7 +226,10 @@ def _v2vt(doc: KeptHaven, reply: str) -> Reading:
 
 
 def _temporal(doc: KeptHaven, reply: str) -> Reading:
-    """Score a temporal order. Units are named by their shown place; lower numbers are earlier."""
+    """Score a temporal order of units. A unit's name in the reply is its place in the prompt.
+
+    Units with lower numbers are earlier in the video.
+    """
     by_number = sorted(doc["units"])
     truth = [float(1 + by_number.index(unit)) for unit in doc["units"]]
     # Before 2.0, the text proxy showed sentences.
@@ -255,7 +266,10 @@ def _order(doc: KeptHaven, reply: str, truth: list[float], unit: str) -> Reading
 
 
 def _grounding(doc: KeptHaven, reply: str) -> Reading:
-    """Score an alignment of sentences, named by their shown place, with clips, named by number."""
+    """Score an alignment of sentences with clips.
+
+    In the reply, a sentence's name is its place in the prompt, and a clip's name is its number.
+    """
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
     read = alignments.read_alignment(reply, len(true), n, at_limit=doc.get("at_limit", False))
@@ -300,7 +314,7 @@ _TASKS = {
         log_fields,
         score_summary if variant.kind in SUMMARIES else score,
         metrics.of_kind(variant.kind),
-        # `record` is a hash of everything that the release holds about the video.
+        # `record` is a hash of all data of the release about the video.
         identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
         media_log=media_log,
         judgements=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
@@ -314,7 +328,7 @@ _TASKS = {
 
 
 class Haven(Benchmark):
-    """HAVEN as the shared code sees it (benchmark.py)."""
+    """The benchmark HAVEN, for the code that all benchmarks share (benchmark.py)."""
 
     name = "haven"
     title = "HAVEN"
@@ -345,14 +359,14 @@ class Haven(Benchmark):
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
     ) -> data.HavenData:
-        """Load the data, with the videos that each task cannot use."""
+        """Load the data, and add the videos that each task cannot use."""
         data.require_sample()
         return data.with_gaps(super().load(names, videos=videos, only=only), names)
 
     def media_job(self, doc: Doc) -> MediaJob | None:
         """Return the job that reads the video's sampled frames; None for a text proxy.
 
-        All tasks share the job's frames.
+        All tasks with pictures share these frames.
         """
         if doc["text"]:
             return None
@@ -360,7 +374,7 @@ class Haven(Benchmark):
         return MediaJob(doc["id"], window, functools.partial(inputs.sampled_frames, *window))
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
-        """Return summaries with known ratings: a video's reference has 5, another video's has 1."""
+        """Return a video's reference summary, rated 5, and another video's, rated 1, as answers."""
         chosen, task = options.current(), self.tasks["haven_v2t"]
         release = released.read_release(place, chosen)
         made = [
@@ -374,7 +388,7 @@ class Haven(Benchmark):
                 example_reply(doc, 0),
                 example_reply({**doc, "summary": other["summary"]}, 0),
             )
-            # In this order, the text counts as right if both summaries are the same.
+            # If both summaries are the same text, the second entry counts: the text is right.
             known = {wrong: float(geval.LOWEST), right: float(geval.HIGHEST)}
             answers += [
                 KnownAnswer(task.name, task.log_fields(doc), text, {judging.GEVAL: worth})
@@ -398,7 +412,7 @@ class Haven(Benchmark):
         return {"task": inputs.task_prompts()}
 
     def configure_judge(self, judge: JudgeConfig) -> JudgeConfig:
-        """Return the judge, marked as not comparable with the paper's judge, which is unknown."""
+        """Return the judge, marked as not comparable with the paper's, since that is unknown."""
         return replace(super().configure_judge(judge), comparable=False)
 
     def criteria(self) -> Sequence[Criterion]:

@@ -1,6 +1,7 @@
 """The arguments of an `lmms_eval` command, checked before lmms-eval imports torch.
 
-lmms-eval imports torch before it reads its arguments: a misspelt one took it 7 s and more to find.
+lmms-eval imports torch before it reads its arguments, so that it needs at least 7 s to find a
+misspelt one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import argparse
 import ast
 import importlib.util
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -22,14 +22,14 @@ NO_TASKS = "no --tasks: lmms_eval tasks list shows all that there are"
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that never ends the process."""
+    """A parser that raises an `ArgumentError` and never ends the process."""
 
     def error(self, message: str) -> NoReturn:
         raise argparse.ArgumentError(None, message)
 
 
 def names_ours(arguments: Sequence[str]) -> bool:
-    """Return True if the arguments of lmms-eval's own command have a task or an option of ours."""
+    """Return True if the arguments of an lmms-eval command name a task or an option of ours."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--tasks", nargs="?")
     try:
@@ -46,12 +46,12 @@ def check(arguments: Sequence[str]) -> None:
     """Check all arguments that can be checked without lmms-eval's own parser.
 
     Args:
-        arguments: of `lmms_eval`, without our options.
+        arguments: arguments of `lmms_eval`, without our options.
 
     Raises:
-        TasksError: an option that neither lmms-eval nor this suite has; no task, or one of ours
-            that does not exist; tasks of ours without a model, with one that does not exist, or
-            with a setting that is not of its form.
+        TasksError: an option is unknown to lmms-eval and to this package; there is no task; a
+            task's name looks like one of ours and does not exist; or, for our tasks: there is no
+            model, the model does not exist, or a setting's text does not fit its form.
     """
     if {"-h", "--help"}.intersection(arguments):
         return
@@ -61,7 +61,7 @@ def check(arguments: Sequence[str]) -> None:
         parser.add_argument(*names, nargs="?", const="")
     try:
         given, rest = parser.parse_known_args(list(arguments))
-    except argparse.ArgumentError:  # an abbreviation that fits two, which lmms-eval says
+    except argparse.ArgumentError:  # an ambiguous abbreviation, which lmms-eval reports
         return
     for argument in rest:
         option = argument.partition("=")[0]
@@ -81,11 +81,12 @@ def check(arguments: Sequence[str]) -> None:
 
 
 def _options_of_lmms_eval() -> tuple[list[list[str]], str]:
-    """lmms-eval's options, each with its other names, and the text of the file that has them.
+    """Return lmms-eval's options, and the source text of the file that defines them.
 
-    Both are empty if the file is not as in 0.7.3.
+    Each option is a list of its names, such as ["--tasks"] or ["--verbosity", "-v"]. Both results
+    are empty if the file is unlike that of lmms-eval 0.7.3.
     """
-    # The package alone is imported, and not the module, which imports torch.
+    # Only the package is imported. Its module `__main__`, which is only read, would import torch.
     spec = importlib.util.find_spec("lmms_eval")
     for place in spec.submodule_search_locations or () if spec else ():
         try:
@@ -107,10 +108,11 @@ def _options_of_lmms_eval() -> tuple[list[list[str]], str]:
 
 
 def check_model(model: str | None) -> None:
-    """Check that lmms-eval has the model of a run of ours.
+    """Check the model of a run with our tasks.
 
     Raises:
-        TasksError: there is no model, with an example for this machine; or none of this name.
+        TasksError: no model is named (the message has an example for this machine), or lmms-eval
+            has no model of that name.
     """
     if not model:
         raise TasksError(f"no --model: for example {_example()} (lmms_eval models lists all)")
@@ -121,12 +123,12 @@ def check_model(model: str | None) -> None:
 
 
 def no_model(model: str, models: Sequence[str]) -> str:
-    """The message that lmms-eval does not have a model."""
+    """Return the message that lmms-eval has no model of that name."""
     return f"lmms-eval has no model {model!r}{nearest(model, models)} (lmms_eval models lists all)"
 
 
 def _example() -> str:
-    """A model that this machine can run, as the arguments that name it."""
+    """Return arguments that name a model which this machine can run."""
     if shutil.which("nvidia-smi"):
         return "--model qwen2_5_vl --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct"
     return (
@@ -136,10 +138,13 @@ def _example() -> str:
 
 
 def check_configurations(arguments: Sequence[str]) -> None:
-    """Exit if the runs of a `--config` list set our variables in `env` in different ways.
+    """Check that the runs of a `--config` list give each of our variables one value in `env`.
 
-    lmms-eval puts the `env` of all of them into the environment before the first one begins, so
-    that each would be made with the last one's.
+    lmms-eval sets the variables of all runs before the first run begins. Every run would then use
+    the values of the last one.
+
+    Raises:
+        TasksError: two runs give a variable different values.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config")
@@ -150,20 +155,23 @@ def check_configurations(arguments: Sequence[str]) -> None:
     try:
         read = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
-        return  # which lmms-eval says
+        return  # lmms-eval reports the error
     if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
         return
     envs = [one.get("env") if isinstance(one.get("env"), dict) else {} for one in read]
     for name in {name for env in envs for name in env if str(name).startswith(settings.PREFIX)}:
         if len({str(env.get(name)) for env in envs}) > 1:
-            sys.exit(
-                f"lmms-eval-tasks: {file}: its runs set {name} in `env` to different values, "
+            raise TasksError(
+                f"{file}: its runs set {name} in `env` to different values, "
                 "and lmms-eval gives all runs the last one: write one file for each run"
             )
 
 
 def take_own_options(arguments: list[str]) -> list[str]:
-    """Take our options out of the command line; return lmms-eval's arguments."""
+    """Set our options that are among the arguments, and return the other arguments.
+
+    For `--help`, this also prints the help on our options.
+    """
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, usage=argparse.SUPPRESS, prog="lmms_eval"
     )

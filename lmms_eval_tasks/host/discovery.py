@@ -1,4 +1,4 @@
-"""The tasks that lmms-eval finds, and their owner: us, lmms-eval, or a user with the same name."""
+"""The tasks that lmms-eval finds, and their owner: this package, lmms-eval, or the user."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _MARK = "_lmms_eval_tasks"
 
 
 def task_folders() -> list[str]:
-    """The folders with task files: our package's, and that of each package with a benchmark.
+    """Return the folders with task files: this package's, and those of other packages' benchmarks.
 
-    The entry point of versions of lmms-eval that find tasks by the group `lmms_eval.tasks`
-    (upstream/entry_point).
+    This function is also the entry point in the group `lmms_eval.tasks`, which a patched lmms-eval
+    reads (upstream/entry_point).
     """
     places = {name: registry.folder(name) for name in registry.NAMES}
     return sorted(
@@ -42,7 +42,14 @@ def task_folders() -> list[str]:
 
 
 def extend_task_manager(module: ModuleType) -> None:
-    """Have task managers read our folder; a TypeError if the class takes no `include_path`."""
+    """Make lmms-eval's `TaskManager` read our folders, unless it does so already.
+
+    Args:
+        module: `lmms_eval.tasks`.
+
+    Raises:
+        TypeError: the class has no argument `include_path`.
+    """
     manager = module.TaskManager
     if not (finds_tasks(manager) or _by_entry_point(module)):
         _include(manager)
@@ -50,18 +57,18 @@ def extend_task_manager(module: ModuleType) -> None:
 
 
 def finds_tasks(manager: type) -> bool:
-    """Return True if a task manager's class reads our folder."""
+    """Return True if a class of task managers reads our folders (`extend_task_manager`)."""
     return getattr(manager, _MARK, False)
 
 
 def _by_entry_point(module: ModuleType) -> bool:
-    """Return True if lmms-eval itself finds tasks of packages, and our entry point is installed."""
+    """Return True if lmms-eval finds tasks by entry points, and ours is installed."""
     group = getattr(module, "TASK_ENTRY_POINT_GROUP", None)
     return bool(group and entry_points(group=group, name="lmms_eval_tasks"))
 
 
 def _include(manager: type) -> None:
-    """Have our folder read as if it were named in `include_path`, after what the user names."""
+    """Make a class of task managers read our folders after those in the user's `include_path`."""
     for name in ("__init__", "initialize_tasks"):
         original: Function | None = getattr(manager, name, None)
         if original and "include_path" in inspect.signature(original).parameters:
@@ -79,14 +86,14 @@ def _include(manager: type) -> None:
             new = [folder for folder in task_folders() if folder not in map(_real, paths)]
             bound.arguments["include_path"] = [*paths, *new]
         made = original(*bound.args, **bound.kwargs)
-        bound.args[0].include_path = own  # what the user names, and no more
+        bound.args[0].include_path = own  # only what the user named
         return made
 
     setattr(manager, name, reading_ours)
 
 
 def _listed(paths: object) -> list[object]:
-    """The value of lmms-eval's `include_path` as a list."""
+    """Return a value of lmms-eval's `include_path` (a path, several, or None) as a list."""
     if isinstance(paths, Iterable) and not isinstance(paths, str):
         return list(paths)
     return [paths] if paths else []
@@ -97,15 +104,15 @@ def _real(path: object) -> str:
 
 
 def complete(manager: TaskManager, names: Sequence[object]) -> None:
-    """Add our tasks that a run names to a task manager that was made without our folder.
+    """Add the tasks of ours that a run names to a task manager that did not read our folders.
 
-    Such a manager was made before the hook was in place (`from lmms_eval.tasks import TaskManager`
-    alone loads no plugin), or without lmms-eval's own tasks.
+    Such a manager was made before the hook was in place, or with `include_defaults=False`. (`from
+    lmms_eval.tasks import TaskManager` alone loads no plugin.)
     """
     unknown = [one for one in _texts(names) if one not in manager.task_index]
     if not our_tasks(unknown):
         return
-    with contextlib.suppress(AttributeError, TypeError):  # another lmms-eval: told by needs.py
+    with contextlib.suppress(AttributeError, TypeError):  # another lmms-eval: see needs.py
         found = manager.initialize_tasks(include_path=task_folders(), include_defaults=False)
         new = {name: entry for name, entry in found.items() if name not in manager.task_index}
         manager.task_index.update(new)
@@ -115,20 +122,22 @@ def complete(manager: TaskManager, names: Sequence[object]) -> None:
 
 
 def _texts(names: Sequence[object]) -> list[str]:
-    """The names among lmms-eval's `tasks`; a config has its name in `task` or `group`."""
+    """Return the names in lmms-eval's `tasks`; a config has its name in `task` or `group`."""
     asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
     return [one for one in asked if isinstance(one, str)]
 
 
 def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> list[str]:
-    """Our tasks among lmms-eval's `tasks`: in order, each once, a group replaced by its tasks.
+    """Return our tasks among lmms-eval's `tasks`, in order and without repetitions.
+
+    A group is replaced by its tasks. Several files may have the name of one task. Then lmms-eval
+    prefers its own file to one in `include_path`, and both to ours. This function prefers ours if
+    the user named our folder in `include_path`. A printed line says which file runs.
 
     Args:
-        names: names or configs, as lmms-eval's `tasks`.
-        manager: the run's task manager, which tells the file of each task; without it a task is
-            ours by its name. If two files have one name, lmms-eval takes the first of its own
-            tasks, `include_path` and ours; but ours if the user named our folder. A line tells
-            the user which file runs.
+        names: names or configs, in the form of lmms-eval's `tasks`.
+        manager: the run's task manager, which knows the file of each task; the entries of our tasks
+            are changed to our files. None: a task is ours if its name is.
     """
     groups = functools.cache(registry.groups)
     ours_first = _names_our_folder(manager)
@@ -154,15 +163,17 @@ def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> li
 
 
 def check_names(names: Sequence[str], include_path: object = None) -> None:
-    """Check the names of tasks: of a name that nobody has, lmms-eval only prints a traceback.
+    """Check the names of tasks that look like ours; lmms-eval checks all other names.
+
+    For an unknown name, lmms-eval itself prints only a traceback.
 
     Args:
-        names: of tasks and groups, or patterns of them.
-        include_path: lmms-eval's option: folders with tasks of the user's.
+        names: names of tasks and groups, or patterns.
+        include_path: lmms-eval's option, the folders with the user's tasks.
 
     Raises:
-        TasksError: no task has a name that begins as ours do, or that is nearly one of ours; the
-            message has the nearest of our names.
+        TasksError: a name begins with a benchmark of ours, or is similar to one of our names, and
+            no task has it. The message has the most similar of our names.
     """
     ours = {
         file.stem
@@ -183,7 +194,7 @@ def check_names(names: Sequence[str], include_path: object = None) -> None:
 
 
 def _in_a_task_file(name: str, include_path: object) -> bool:
-    """Return True if a task file of lmms-eval, of its plugins or of the user's has a name."""
+    """Return True if a name occurs in a task file of lmms-eval, of its plugins or of the user."""
     spec = importlib.util.find_spec("lmms_eval")
     places = (
         [Path(place, "tasks") for place in spec.submodule_search_locations or ()] if spec else []
@@ -197,7 +208,12 @@ def _in_a_task_file(name: str, include_path: object) -> bool:
 
 
 def _whose(others: Mapping[str, str], ours_first: bool) -> str:
-    """The line for the user: which of two tasks of one name runs, and how to run the other."""
+    """Return a line for the user: which of two tasks with one name runs, and how to run the other.
+
+    Args:
+        others: for each name, the other files that have it, in words.
+        ours_first: True if our files run.
+    """
     names, those = ", ".join(others), ", ".join(dict.fromkeys(others.values()))
     if ours_first:
         return (
@@ -211,13 +227,13 @@ def _whose(others: Mapping[str, str], ours_first: bool) -> str:
 
 
 def _names_our_folder(manager: TaskManager | None) -> bool:
-    """Return True if the user names our folder in a task manager's `include_path`."""
+    """Return True if the user named a folder of ours in a task manager's `include_path`."""
     named = _listed(getattr(manager, "include_path", None))
     return not set(task_folders()).isdisjoint(map(_real, named))
 
 
 def _other(manager: TaskManager, file: str, name: str) -> str:
-    """The files that lmms-eval takes instead of ours for a name, in words; "" if it takes ours."""
+    """Return, in words, the files that lmms-eval uses for a name; "" if it uses ours, or none."""
     entry = manager.task_index.get(name)
     if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""

@@ -1,18 +1,18 @@
 """The hook in lmms-eval: the functions that it wraps, and when it does so.
 
 lmms-eval loads the entry point group `lmms_eval.models` before it imports its task manager
-(docs/design.md, "What lmms-eval does"). At that moment, `register` arranges three things, each for
-when its module is ready:
+(docs/design.md, "What lmms-eval does"). At that moment, `register` prepares three changes, each of
+which is made as soon as its module of lmms-eval is imported:
 
-- `TaskManager` also reads our folder, if lmms-eval does not do so by itself (discovery.py);
-- `simple_evaluate` checks whether our tasks are among those to run; everything that we do in such
-  a run is in evaluation.py;
-- `cli_evaluate` ends a run of ours that cannot be made with one line, goes on with the next run of
-  a `--config` list, and exits with 2 when all are done.
+- `TaskManager` also reads our folders, if lmms-eval does not do so by itself (discovery.py).
+- `simple_evaluate` checks whether any task of the run is ours. Such a run goes through
+  evaluation.py.
+- `cli_evaluate` prints one line for a run of our tasks that cannot start, continues with the next
+  run of a `--config` list, and exits with 2 after the last one.
 
-Runs of other tasks must never suffer. So this module imports the standard library alone, other
-modules of the package are imported when they are needed, and an error becomes one line on stderr.
-If lmms-eval lacks a part, the tasks are found, and no more (needs.py).
+Runs of other tasks must not be affected. So this module imports only the standard library at first,
+and other modules of the package when they are needed; an error becomes one line on stderr. If
+lmms-eval lacks a function that is wrapped here, our tasks are still found (needs.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Failed = Callable[[str, Exception], None]
 
 
 def register() -> list[object]:
-    """Arrange the hook, and return our models; the entry point of lmms-eval's model registry.
+    """Arrange the hooks, and return our models; lmms-eval's model registry calls this entry point.
 
     Returns:
         `ModelManifest`s of our models; an empty list if they cannot be built.
@@ -50,7 +50,7 @@ def register() -> list[object]:
         from lmms_eval_tasks.host import models
 
         return list(models.manifests())
-    # Lmms-eval loads all plugins in one try: an error here would lose the others.
+    # lmms-eval loads all plugins in one `try`, so an error here would disable the others, too.
     except Exception as error:
         _say(f"the models of lmms-eval-tasks are not available ({error!r})")
         return []
@@ -67,7 +67,7 @@ def install() -> None:
 
 
 def missed(name: str, error: Exception) -> None:
-    """Report that a hook is not in place, and what to do."""
+    """Print that a hook is not in place, and what to do."""
     pass_it = '--include_path "$(lmms-eval-tasks path)"'
     _say(f"could not hook {name} ({error!r}); pass {pass_it}")
 
@@ -91,9 +91,9 @@ def when_imported(name: str, act: Act, failed: Failed, defines: str = "") -> Non
         act: the function to call. Its exception is raised if the module is already imported. After
             an import, which must not break, `failed(name, exception)` is called instead.
         failed: the function to call for an exception of `act`.
-        defines: the name in the module that `act` needs. A module that is just being imported lacks
-            it, and no further import follows. Then `act` is called when other code asks the module
-            for the name.
+        defines: a name in the module that `act` needs; "" if it needs none. If the module is just
+            being imported and still lacks the name, `act` is called as soon as other code reads
+            the name.
     """
     module = sys.modules.get(name)
     if module is None:
@@ -138,11 +138,14 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _unfinished(defines: str, act: Act, failed: Failed) -> type[ModuleType]:
-    """Return a class for a module that is being imported.
+    """Return a class for a module that is being imported: the first use of a name calls `act`.
 
-    It calls `act` when its name is requested.
+    Both `module.name` and `from module import name` use a name.
 
-    Both `module.name` and `from module import name` request a name.
+    Args:
+        defines: the name.
+        act: the function to call with the module.
+        failed: the function to call for an exception of `act`.
     """
 
     class Unfinished(ModuleType):
@@ -188,7 +191,7 @@ def guarded(evaluate: Function) -> Function:
         try:
             bound = signature.bind(*args, **kwargs)
             tasks = _ours(bound.arguments)
-        # Our tasks cannot be found among others, so the run is not changed.
+        # It is unknown whether the run has tasks of ours, so the run is not changed.
         except Exception as error:
             _say(f"cannot tell whether the run has tasks of lmms-eval-tasks ({error!r})")
             tasks = []
@@ -201,7 +204,11 @@ def guarded(evaluate: Function) -> Function:
 
 
 def _ours(arguments: Arguments) -> list[str]:
-    """Return our tasks among those of a run; if names do not decide, a task manager is made."""
+    """Return our tasks among those of a run.
+
+    If a name looks like ours, a task manager decides. It is made, and added to the arguments, if
+    the run has none.
+    """
     from lmms_eval_tasks.host import discovery
 
     names = arguments.get("tasks") or []
@@ -217,7 +224,7 @@ def _ours(arguments: Arguments) -> list[str]:
 
 
 def _evaluation() -> ModuleType:
-    """Import and return the module that makes runs of our tasks.
+    """Import and return evaluation.py, which makes the runs with our tasks.
 
     Raises:
         TasksError: the import fails; the message names what is missing.
@@ -232,9 +239,10 @@ def _evaluation() -> ModuleType:
 
 
 def commanded(module: ModuleType) -> Function:
-    """Return lmms-eval's `cli_evaluate`, wrapped: it goes on after a run that cannot be made.
+    """Return lmms-eval's `cli_evaluate`, wrapped: it continues after a run that cannot start.
 
-    lmms-eval's function prints a traceback and exits with 0.
+    For such a run of our tasks, one line is printed, and the exit code is 2. lmms-eval's function
+    would print a traceback and exit with 0.
     """
     evaluate_all: Function = module.cli_evaluate
     if getattr(evaluate_all, _MARK, False):
@@ -264,8 +272,12 @@ def commanded(module: ModuleType) -> Function:
 
 
 def _script(arguments: list[str]) -> ModuleType | None:
-    """script.py, if a command may be of ours: it names a task of ours, or a file that may do so."""
-    with contextlib.suppress(Exception):  # of another task; or ours cannot run, which is said then
+    """Return script.py if a command names a task of ours, or a `--config` file; else None.
+
+    Such a file may name tasks of ours.
+    """
+    # An error here must not end a command without our tasks; with our tasks, it shows again later.
+    with contextlib.suppress(Exception):
         from lmms_eval_tasks.host import discovery
 
         tasks = [one for given in arguments for one in given.removeprefix("--tasks=").split(",")]

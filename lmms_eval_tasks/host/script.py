@@ -1,13 +1,14 @@
 """The `lmms_eval` command: lmms-eval's command line with these corrections and additions.
 
-- finds our tasks in every subcommand, also when another package's broken entry point switched
-  lmms-eval's plugins off;
-- exits non-zero when a run failed (lmms-eval prints the error and exits with 0), and with 3 when
-  more requests to the model, or verdicts of its judge, failed than `--max-failed` allows;
-- a folder in the working directory that bears a task's name does not hijack `--tasks`;
-- takes our options beside lmms-eval's;
-- where all tasks are ours, prints a first screen of our own in place of lmms-eval's table, which
-  stands in a file with all of the papers' (`--tables all` prints them too).
+- Every subcommand finds our tasks, even if a broken entry point of another package keeps lmms-eval
+  from loading its plugins.
+- A failed run gives an exit code other than 0; lmms-eval prints the error and exits with 0. The
+  code is 3 if more requests to the model, or more verdicts of the judge, failed than `--max-failed`
+  allows.
+- `--tasks NAME` means the task, even if the working directory has a folder of that name.
+- Our options (settings.py) are accepted in addition to lmms-eval's.
+- If all tasks are ours, a short summary (runs/screen.py) is printed in place of lmms-eval's table.
+  A file gets lmms-eval's table and all tables of the papers; `--tables all` also prints them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ _WATCHED = "_lmms_eval_tasks_watched"
 
 
 def checked_arguments(arguments: list[str]) -> list[str]:
-    """lmms-eval's arguments out of those of the command; exits with one line if one is wrong."""
+    """Return the command's arguments without our options, after a check.
+
+    Raises:
+        SystemExit: an argument is wrong; the reason is printed in one line.
+    """
     try:
         rest = command_arguments.take_own_options(arguments)
         command_arguments.check_configurations(rest)
@@ -51,17 +56,21 @@ def checked_arguments(arguments: list[str]) -> list[str]:
 
 
 def take_over(module: ModuleType, evaluate_all: Function) -> object:
-    """Run lmms-eval's own command as ours does: `python -m lmms_eval`, torchrun, accelerate.
+    """Run a command that did not start through our console script, with the same corrections.
+
+    Such commands are `python -m lmms_eval`, torchrun and accelerate.
 
     Args:
         module: `lmms_eval.__main__`.
-        evaluate_all: its `cli_evaluate`, which reads `sys.argv`.
+        evaluate_all: the module's `cli_evaluate`, which reads `sys.argv`.
 
     Returns:
-        The result of `evaluate_all`; None for a command that names a task or an option of ours.
+        The result of `evaluate_all` if the command names no task and no option of ours. Otherwise
+        None.
 
     Raises:
-        SystemExit: a run of ours failed or is invalid, with the code of our command.
+        SystemExit: a run with our tasks failed or is invalid. The code is that of our console
+            script.
     """
     arguments = sys.argv[1:]
     if _WATCHED in vars(module) or not command_arguments.names_ours(arguments):
@@ -73,7 +82,7 @@ def take_over(module: ModuleType, evaluate_all: Function) -> object:
         watch(outcome, module)
         try:
             code = end(evaluate_all, outcome)
-        finally:  # a program may call it again
+        finally:  # a program may call the command again
             for name, own in before.items():
                 if own is None:
                     vars(module).pop(name, None)
@@ -85,18 +94,30 @@ def take_over(module: ModuleType, evaluate_all: Function) -> object:
 
 
 def new_outcome() -> SimpleNamespace:
-    """What lmms-eval itself does not report of its runs: filled by `watch`."""
+    """Return an empty record of a command's runs, which `watch` fills and `end` shows.
+
+    Its fields are `failed` (True if a run failed), `runs` (for each run with our tasks: results,
+    printed lines, `--output_path`) and `printed` (lines that lmms-eval printed after its runs).
+    """
     return SimpleNamespace(failed=False, runs=[], printed=[])
 
 
 def end(host: Function, outcome: SimpleNamespace) -> str | int:
-    """Call lmms-eval's command and show its runs; return the exit code that it should have."""
+    """Call lmms-eval's command, then print the summaries of its runs.
+
+    Args:
+        host: lmms-eval's command.
+        outcome: the record of the command's runs (`new_outcome`).
+
+    Returns:
+        The exit code that the command should have.
+    """
     code: str | int | None = None
     try:
         host()
-    except interrupts.InterruptedRunError:  # which has said what is kept
+    except interrupts.InterruptedRunError:  # the user already knows which replies are kept
         raise
-    except SystemExit as end:  # also of a list of runs of which one was wrong
+    except SystemExit as end:  # also after a list of runs (--config), one of which was wrong
         code = end.code
     invalid = [_show(*run) for run in outcome.runs]
     code = code or int(outcome.failed)
@@ -108,7 +129,14 @@ def end(host: Function, outcome: SimpleNamespace) -> str | int:
 
 
 def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
-    """Wrap lmms-eval's `cli_evaluate_single`, whose exceptions lmms-eval swallows."""
+    """Wrap lmms-eval's function for one run, and its `print`, so that they fill `outcome`.
+
+    lmms-eval swallows the exceptions of that function, `cli_evaluate_single`.
+
+    Args:
+        outcome: the record of the command's runs (`new_outcome`).
+        module: `lmms_eval.__main__`, which is changed.
+    """
     evaluate = module.cli_evaluate_single
     plain: Function = print
 
@@ -150,14 +178,14 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 run = found[0], outcome.printed, told["output_path"]
                 outcome.runs.append(run)
             return found
-        except (TasksError, SystemExit):  # told by plugin.py; the end of a list of tasks
+        except (TasksError, SystemExit):  # plugin.py prints a TasksError; lists of tasks exit
             raise
         except BaseException:
             outcome.failed = True
             raise
 
     def print_lines(*args: object, **kwargs: object) -> None:
-        """Keep lmms-eval's lines after its runs; print them if our first screen does not."""
+        """Keep the lines that lmms-eval prints after a run; print them unless our summary does."""
         if outcome.runs:
             outcome.printed += map(str, args)
             wanted = settings.value(settings.TABLES)
@@ -171,7 +199,11 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
 
 def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
-    """Have lmms-eval find our tasks, and take names for names; a TasksError for a wrong name."""
+    """Change `args` so that lmms-eval finds our tasks and does not take a name for a folder.
+
+    Raises:
+        TasksError: the name of a task is wrong.
+    """
     from lmms_eval.tasks import TaskManager
 
     paths = getattr(args, "include_path", None)
@@ -179,19 +211,23 @@ def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:
         (args.include_path,) = paths = discovery.task_folders()
     discovery.check_names((tasks or "").split(","), paths)
     if tasks and discovery.our_tasks([tasks]) and Path(tasks).is_dir():
-        # A list of names is never taken for a folder, and lmms-eval drops repetitions.
+        # lmms-eval never takes a list of names for a folder, and it ignores repetitions.
         args.tasks = f"{tasks},{tasks}"
 
 
 @contextmanager
 def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
-    """Context manager within which lmms-eval's next run gets a second of its own in this folder.
+    """Return a context manager in which the names of a run's files have a second of their own.
 
-    lmms-eval names files by the second and adds samples to a file that is there: of two runs of one
-    model in the same second, the results of one were lost and their samples mixed.
+    lmms-eval names files by the second, and appends samples to a file that exists. If two runs of
+    one model begin in the same second, the results of one are lost and the samples are mixed.
+
+    Args:
+        module: `lmms_eval.__main__`.
+        output_path: `--output_path`; None if nothing is saved.
     """
     second = getattr(getattr(module, "utils", None), "get_datetime_str", None)
-    # Another rank saves nothing; another lmms-eval may name them otherwise.
+    # Only rank 0 saves files. Other versions of lmms-eval may name files in another way.
     if not output_path or second is None or os.environ.get("RANK", "0") != "0":
         yield
         return
@@ -203,10 +239,10 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
             named = second(*args, **kwargs)
             claim = Path(output_path, f".{named}.run".replace(":", "-"))
             try:
-                claim.touch(exist_ok=False)  # also between machines
+                claim.touch(exist_ok=False)  # works between machines, too
             except FileExistsError:
                 time.sleep(0.1)
-            except OSError:  # saving will tell it
+            except OSError:  # saving will fail, too, and report the error
                 return named
             else:
                 taken.append(claim)
@@ -226,9 +262,9 @@ def _is_of_saving(record: Record) -> bool:
 
 
 def _not_saved(logged: Sequence[str]) -> str:
-    """The file that lmms-eval failed to write, and the reason; "" if it wrote all.
+    """Return the file that lmms-eval could not write, and the reason; "" if it wrote all files.
 
-    lmms-eval logs both, one after the other, and goes on. Only the first rank saves and logs.
+    lmms-eval logs the file and the reason in two lines, and continues. Only rank 0 saves and logs.
     """
     for place, said in enumerate(logged):
         if "Could not save " in said:
@@ -237,19 +273,19 @@ def _not_saved(logged: Sequence[str]) -> str:
 
 
 def _all_ours(results: Results) -> bool:
-    """Return True if our section has all of a run's tasks, and none is lmms-eval's own."""
+    """Return True if all tasks of a run are ours, and none is lmms-eval's own."""
     sections = [own for own in results["lmms_eval_tasks"].values() if isinstance(own, dict)]
     told = {task for own in sections for task in own.get("details", ())}
     return told.issuperset(results["configs"])
 
 
 def _show(results: Results, printed: Sequence[str], output_path: str | None) -> bool:
-    """Print a run's first screen, and write all of its tables; True if it is invalid."""
+    """Print the summary of a run, write all of its tables, and return True if it is invalid."""
     from rich.console import Console
 
     from lmms_eval_tasks.runs import screen
 
-    # lmms-eval does not report where it wrote its results; its rule for file names is known.
+    # lmms-eval does not report the path of its results, so its rule for file names is applied here.
     stamp = str(results.get("date", "run")).replace(":", "-")
     name = Path(str(results.get("model_name_sanitized", "")), f"{stamp}_results.json")
     files = [Path(output_path, name)] if output_path and Path(output_path, name).is_file() else []
@@ -276,7 +312,10 @@ def _show(results: Results, printed: Sequence[str], output_path: str | None) -> 
 
 
 def _report(results: Path) -> Path | None:
-    """Write the page of a run beside its results; nothing of the run is lost if that fails."""
+    """Write a run's page beside its results, and return the page's path.
+
+    None if the page cannot be written; a line says why, and the results are not affected.
+    """
     from lmms_eval_tasks.report import compared_runs, run_page
 
     page = results.with_name(results.name.replace("_results.json", "_report.html"))

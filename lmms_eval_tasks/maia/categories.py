@@ -1,10 +1,10 @@
-"""MAIA's twelve reasoning categories: the only place of their names and order (paper, 3.2)."""
+"""MAIA's twelve reasoning categories, with their names and their order (paper, 3.2)."""
 
 from __future__ import annotations
 
-# Italian name in the released files, without its suffix _A or _B -> slug in metric names, such as
-# pair_acc_<slug>. The order is that of the columns in the paper's Tables 1, 2, 3 and 5. A video has
-# one of the two causal categories.
+# The category's name in the released files, without the suffix _A or _B -> its slug in the names of
+# metrics, such as pair_acc_<slug>. The order is that of the columns in the paper's Tables 1, 2, 3
+# and 5. A video has one of the two causal categories.
 BY_RELEASED_NAME = {
     "CausaleEsplicita": "causal",
     "CausaleImplicita": "causal",

@@ -1,4 +1,4 @@
-"""MAIA's data: where to get them, their videos, and docs for pairs or questions."""
+"""MAIA's data: where to get them, the videos that they need, and the docs made of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOW_TO_GET = (
 )
 
 
-# The user's options, each with its default first: LMMS_EVAL_TASKS_MAIA=NAME=VALUE,... or --maia.
+# The options of `--maia NAME=VALUE,...`, each with its values, of which the first is the default.
 CHOICES = {
     "media": ("clip", "images"),  # form of the frames
     "order": ("released", "balanced"),  # order of a pair's statements, if the release has one
@@ -37,9 +37,9 @@ def options() -> dict[str, str]:
 
 
 def media_sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
-    """Return the video files (Benchmark.sources), for all tasks if any task shows videos.
+    """Return the video files that tasks need (Benchmark.sources).
 
-    All tasks of a run then ask the same questions.
+    If one task of a run shows videos, all its tasks need them, so that all ask the same questions.
     """
     shown = set(names) != {"maia_unimodal"}
     windows = {v.video: Window(v.video, release.path_of(v.video), "videos") for v in release.videos}
@@ -50,9 +50,9 @@ def media_sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
 
 
 def true_letters(video: str, question: MaiaQuestion) -> list[str]:
-    """Return the letter of the true statement in each of the pool's eight pairs.
+    """Return the letter of the true statement for each of a question's eight pairs.
 
-    The letters follow from video, category, question and index alone. Exactly four are A, so that a
+    The letters depend only on video, category, question and index. Exactly four are A, so that a
     model that always answers A solves no pool (docs/metrics.md, Pools).
     """
 
@@ -65,14 +65,17 @@ def true_letters(video: str, question: MaiaQuestion) -> list[str]:
 
 
 def still() -> bool:
-    """Return True if a picture is sent as a clip that repeats it, for the user or for the model."""
+    """Return True if a picture is sent as a clip that repeats it.
+
+    Reasons are the option `--still-clip`, and a model class that takes only videos.
+    """
     return settings.value(STILL_CLIP) or context.current().plan.pictures_as_videos
 
 
 def _asked(
     loaded: LoadedData, setting: str, left_out: Collection[str]
 ) -> Iterator[tuple[MaiaQuestion, AskedQuestion]]:
-    """Yield each question, in the file's order, and the fields that all its docs share."""
+    """Yield each question, in the file's order, with the fields that all its docs share."""
     release: MaiaRelease = loaded.release
     for video in release.videos:
         if video.video in left_out:
@@ -118,7 +121,7 @@ def pairs(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> l
 
 
 def questions(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> list[OevqaDoc]:
-    """Return one doc for each question, with eight references and a lure for scripted models."""
+    """Return one doc for each question, with eight references and a wrong answer, the lure."""
     return [
         {
             "id": shared["question_id"],

@@ -20,7 +20,7 @@ class _Kept(TypedDict):
 
 
 class KeptPair(_Kept):
-    """The fields of a pair in the log; its id begins with its question's id."""
+    """The fields of a pair in the log; the pair's id begins with the question's id."""
 
     options: ReadOnly[Sequence[str]]  # the statements A and B
     answer: ReadOnly[str]  # letter of the true statement
@@ -34,7 +34,7 @@ class KeptOevqa(_Kept):
 
 
 class AskedQuestion(TypedDict):
-    """A question with the video that is shown: the fields that all docs of a question share."""
+    """The fields that are the same in all docs of a question: the question, and its video."""
 
     question_id: ReadOnly[str]
     category: ReadOnly[str]
@@ -60,11 +60,11 @@ class OevqaDoc(AskedQuestion):
 
     id: ReadOnly[str]
     references: ReadOnly[Sequence[str]]
-    lure: ReadOnly[str]  # a false statement, for scripted models
+    lure: ReadOnly[str]  # a false statement, which fake models give as a wrong answer
 
 
 class PairScore(Scored):
-    """The letter of a reply to a pair, and its verdict."""
+    """The letter that a reply to a pair chooses, and whether it is right."""
 
     letter: ReadOnly[str | None]  # the letter in the reply
     right: ReadOnly[int | None]  # 1 or 0; None if scoring failed
@@ -76,7 +76,7 @@ class PairScore(Scored):
 
 
 class OevqaScore(Scored):
-    """The verdict on an answer, and its similarities, which are missing if scoring failed."""
+    """The verdict on an answer, and its similarities to the references; none if scoring failed."""
 
     candidate: ReadOnly[str]  # the answer without reasoning; "" if there is none
     right: ReadOnly[float | None]  # 1 or 0, for a panel 0..1; None without a verdict

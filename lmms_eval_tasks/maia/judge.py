@@ -19,7 +19,8 @@ prompt = prompts.file(
 class ReferenceAgreement(BaseModel):
     """What the judge says: one of LABELS, or an object where the user's prompt asks for JSON."""
 
-    # The docstring is sent with the schema, so a change would repeat all judgements.
+    # The docstring is part of the schema that the judge gets, so a change of it would repeat all
+    # judgements.
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,8 +32,8 @@ LABELS = (
     ("Correct", ReferenceAgreement(reason="", correct=True)),
     ("Incorrect", ReferenceAgreement(reason="", correct=False)),
 )
-WORD = {"type": "string", "enum": [label for label, _ in LABELS]}  # the label as a JSON schema
-REPLY_TOKENS = 16  # room for a label in any vocabulary; the authors' code gives 4
+WORD = {"type": "string", "enum": [label for label, _ in LABELS]}  # the JSON schema of a label
+REPLY_TOKENS = 16  # enough for a label with any tokenizer; the authors' code allows 4
 
 
 @prompts.once
@@ -56,10 +57,10 @@ def agreement_criterion() -> Criterion:
 
 
 def suited(judge: JudgeConfig) -> JudgeConfig:
-    """Return the judge with room for one label, unless the user set another limit.
+    """Return the judge with a limit of REPLY_TOKENS for its reply, unless the user set a limit.
 
-    For a judge that reasons in its reply, the user has to set a limit (`max_tokens` of a judge
-    file).
+    A judge that reasons in its reply needs more, so the user has to set a limit (`max_tokens` in a
+    judge file).
     """
     if judge.provider == PANEL:
         return replace(judge, members=tuple(map(suited, judge.members)))

@@ -1,8 +1,9 @@
 """MAIA's numbers, computed from items.
 
-Names in the paper: `pair_acc` is Table 5, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table
-3. Each exists plain, as `_valid` and as `_failed` (aggregate.py), by category (`_<slug>`), and as
-`_avg`. The last one is the mean over the categories, the `Avg.` of the paper's tables.
+In the paper, `pair_acc` is in Table 5, `pool_acc` in Table 1, `judge_acc` in Table 2 and `agg_acc`
+in Table 3. Each number has a plain form, the forms `_valid` and `_failed` (aggregate.py), a form
+for each category (`_<slug>`), and `_avg`, the mean of the categories (`Avg.` in the paper's
+tables).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, text_metrics
 from lmms_eval_tasks.utils.metrics.aggregate import GradedItem
 
-# The 2x2 table of the paper's B.3: the pool is right, the answer is right.
+# The cells of the 2x2 table in the paper's B.3: (pool is right, answer is right) -> name.
 CELLS = {
     (True, True): "both",
     (True, False): "pool_only",
@@ -42,7 +43,7 @@ def _category(item: Categorised) -> str:
 
 
 def _family(forms: Sequence[Metric[Categorised]]) -> list[Metric[Categorised]]:
-    """Return a share in its three forms, as the mean of the categories, and by category."""
+    """Return the metrics `forms` (a share in three forms), `_avg`, and one for each category."""
     plain = forms[0]
     average = functools.partial(aggregate.mean_of_groups, plain.compute, _category)
     mean = Metric(f"{plain.name}_avg", average, is_share=True, always_interval=True)
@@ -51,8 +52,8 @@ def _family(forms: Sequence[Metric[Categorised]]) -> list[Metric[Categorised]]:
 
 PAIRS: list[Metric[PairItem]] = [
     *_family(accuracies("pair_acc")),
-    # Share of right letters by the authors' rule; no letter is wrong. Items of language models,
-    # which name no letter, do not count.
+    # The share of right letters, read by the authors' rule; a reply without a letter is wrong.
+    # Items with a language model's scores do not count, since they have no reply.
     Metric(
         "pair_acc_authors",
         lambda items: aggregate.mean(item["right_authors"] for item in items),
@@ -66,9 +67,9 @@ PAIRS: list[Metric[PairItem]] = [
 
 
 def _similarity(name: Similarity, *, in_host_table: bool = True) -> Metric[OevqaItem]:
-    """Return the metric of a text similarity's mean.
+    """Return the metric that is the mean of a text similarity.
 
-    With `shown`, the metric is a column of lmms-eval's table.
+    With `in_host_table`, the metric is a column of lmms-eval's table.
     """
 
     def of(items: Sequence[OevqaItem]) -> float | None:
@@ -85,25 +86,25 @@ def _similarity(name: Similarity, *, in_host_table: bool = True) -> Metric[Oevqa
 
 
 def _texts(items: Sequence[OevqaItem]) -> tuple[list[str], list[list[str]]]:
-    """Return candidates and references in the order of the ids, whatever order lmms-eval has."""
+    """Return candidates and references, ordered by id, since the order of items may vary."""
     ordered = sorted(items, key=lambda item: str(item["id"]))
     return [item["candidate"] for item in ordered], [list(item["references"]) for item in ordered]
 
 
 def _of_all(name: str, score: Callable[[list[str], list[list[str]]], float]) -> Metric[OevqaItem]:
-    """Return a metric of all texts together, which sums their counts or weighs their words."""
+    """Return a metric that is computed from all texts together, and not a mean over texts."""
     return Metric(name, lambda items: score(*_texts(items)), _scored)
 
 
 def meteor_wordnet(items: Sequence[OevqaItem]) -> float | None:
-    """Return METEOR with English resources; None, never 0, if the resources are missing."""
+    """Return METEOR with English resources (WordNet); None, not 0, if they are missing."""
     value, how = text_metrics.meteor_wordnet(*_texts(items))
     provenance.note("maia", "meteor_wordnet", how)
     return value
 
 
 def bertscore(items: Sequence[OevqaItem]) -> float | None:
-    """Return the mean of the best BERTScore F1; None, never 0, if there is no encoder."""
+    """Return the mean of each answer's best BERTScore F1; None, not 0, if there is no encoder."""
     model = settings.value(settings.BERTSCORE)
     score = model_scores.bert_score(*_texts(items), model=model, lang="it")
     provenance.note("maia", "bertscore", score.note)
@@ -146,13 +147,13 @@ class _JoinedQuestion(Categorised):
 def agg_acc(
     pairs: Sequence[Categorised], answers: Sequence[Categorised]
 ) -> dict[str, float | None]:
-    """Return Aggregate Accuracy and related numbers, over the questions that both tasks cover.
+    """Return Aggregate Accuracy and related numbers, for the questions that both tasks cover.
 
-    A question counts 1 if its pool is 8/8 right and its open answer is judged correct, else 0.
+    A question counts 1 if all 8 pairs of its pool are right and its open answer is right, else 0.
 
     Args:
         pairs: items of statement verification.
-        answers: items of open-ended QA; in a run that is not judged yet none of them counts.
+        answers: items of open-ended QA; none of them counts if the run is not judged yet.
     """
     items = _both(pairs, answers)
     by_category = aggregate.grouped(items, _category)
@@ -179,10 +180,10 @@ def _both(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> list[
 
 
 def _joined(pool: GradedItem, answer: Categorised) -> _JoinedQuestion:
-    is_right = answer["right"] == 1  # for a panel with mean verdicts: right for all members
+    is_right = answer["right"] == 1  # for a panel's mean: all members say that it is right
     return {
         "id": answer["id"],
-        # The rows for lmms-eval's table have neither field (JOIN_NEEDS).
+        # Items for lmms-eval's table lack both fields (JOIN_NEEDS).
         "video": answer.get("video", ""),
         "category": answer.get("category", ""),
         "right": int(pool["right"] == 1 and is_right),

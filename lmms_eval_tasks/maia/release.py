@@ -1,8 +1,8 @@
-"""MAIA's released data: their schema, and reading them; errors name the first place.
+"""MAIA's released data: their schema, and the functions that read them.
 
 There are two forms: one JSON file, or the hub's tables `gen` (questions) and `mc` (pairs). The
-tables are CSV or parquet, each in one file or in several (train and test). Tables are recognised by
-their columns, whatever their files are called.
+tables are CSV or parquet files, and a table may be in several files (train and test). A table is
+recognised by its columns; the names of the files do not matter.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class MaiaQuestion(BaseModel):
     answer: Pool
     true_statement: Pool
     false_statement: Pool
-    # The statement of each pair that the release shows first: 0 is the true one (hub's tables).
+    # For each pair, the place of the true statement in the hub's tables: 0 is first, 1 is second.
+    # None for a JSON file, which gives no order.
     target: list[Target] | None = Field(None, min_length=POOL_SIZE, max_length=POOL_SIZE)
 
     @field_validator("category")
@@ -126,10 +127,7 @@ class MaiaRelease(Release):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of videos, questions, pools and pairs (PAPER_COUNTS).
-
-        A question's pairs are a pool.
-        """
+        """The numbers of videos, questions, pools and pairs; the pairs of a question are a pool."""
         number = sum(len(video.questions) for video in self.videos)
         pairs = number * POOL_SIZE
         return {"videos": len(self.videos), "questions": number, "pools": number, "pairs": pairs}
@@ -143,13 +141,13 @@ class MaiaRelease(Release):
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Return the files that may hold data, by name: JSON files, and tables at any depth."""
+    """Return the files that may hold data: JSON files in the folder, and tables at any depth."""
     tables = (file for file in folder.rglob("*") if file.suffix.lower() in (".csv", ".parquet"))
     return released_files.visible(folder, {*folder.glob("*.json"), *filter(_may_be_ours, tables)})
 
 
 def _may_be_ours(file: Path) -> bool:
-    """Return False for a CSV file whose first line has no column `video_id`, in any encoding."""
+    """Return False for a CSV file without `video_id` in its first line, in any encoding."""
     if file.suffix.lower() != ".csv" or not file.is_file():
         return True
     with file.open("rb") as opened:
@@ -158,10 +156,11 @@ def _may_be_ours(file: Path) -> bool:
 
 
 def read_release(path: Path) -> MaiaRelease:
-    """Read and validate a JSON file, or the data in a folder, cached while the files do not change.
+    """Read and validate a JSON file, or the data in a folder; unchanged files are read only once.
 
     Raises:
-        DataError: the message names the file, the entry or row, and the field of the first error.
+        DataError: the data are missing or wrong; the message names the file, the entry or row, and
+            the field of the first error.
     """
     files = data_files(path) if path.is_dir() else [path]
     return _read(path, released_files.state(*files))
@@ -192,7 +191,7 @@ def _read(path: Path, _state: object) -> MaiaRelease:
     if not videos:
         raise DataError(f"{files[0]}: no videos")
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    # A broken character in a field that is not read is no error.
+    # A lone surrogate in a field that is not read is no error.
     digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     folder = path if path.is_dir() else path.parent
     return MaiaRelease(
@@ -232,16 +231,16 @@ def _tables(folder: Path) -> Tables:
 
 
 def _entries(tables: Tables) -> list[dict[str, Any]]:
-    """Return the videos of both tables in the form of the JSON file, with `target`.
+    """Return the videos of both tables in the form of the JSON file, in the order of `gen`.
 
-    The order is that of `gen`.
+    Their questions also have `target`.
 
     Raises:
-        DataError: a row of pairs is malformed, or belongs to no question; or a question or pair
-            stands twice.
+        DataError: a row of pairs is malformed or belongs to no question, or a question or pair
+            occurs twice.
     """
     pools: dict[tuple[str, str], list[_Pair]] = {}
-    places: dict[object, str] = {}  # of each question and pair
+    places: dict[object, str] = {}  # file and row of each question and pair
 
     def once(row: Mapping[str, Any], place: str, *position: int) -> None:
         key = (*_question_of(row), *position)

@@ -2,10 +2,10 @@
 
     maia/data.json        as released: 12 categories x (A, B) x 8 answers, true and false statements
     maia/videos/N.mp4     the clip of "videoN"
-    maia/replay.jsonl     a judge's replies to the answers of the data and of the fake models, for
-                          `--judge replay:FILE`
+    maia/replay.jsonl     a judge's replies to the answers in the data and to those of fake models,
+                          for `--judge replay:FILE`
 
-The scenes and their words are in sample_scenes_yaml. The sentences, templates for both videos, are
+The scenes and their words are in sample_scenes_yaml. The sentences are templates for both videos,
 in sample_texts_A_yaml and sample_texts_B_yaml. Every question occurs once. No statement is true of
 one video and false of the other.
 """
@@ -22,7 +22,7 @@ from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip, Tone
 
 SIZE, FPS, AUDIO_RATE = (384, 240), 15, 16_000
-# Value of `link`, in which the release has the video's address.
+# The value of `link`; in the release, this is the video's address.
 LINK = "packaged sample of lmms-eval-tasks"
 
 PLAYED = Played(
@@ -60,7 +60,7 @@ def sample_files() -> dict[str, object]:
 
 
 class MaiaScene(TypedDict):
-    """The content of a video, in the form of sample_scenes_yaml."""
+    """One video's entry of sample_scenes_yaml."""
 
     video: int
     seconds: float
@@ -94,7 +94,7 @@ def entry(scene: MaiaScene) -> dict[str, object]:
 
 
 def replay() -> Iterator[dict[str, object]]:
-    """Yield recorded replies (replay.py) about every answer of the sample's fake models."""
+    """Yield a judge's replies, as recordings (replay.py), to every answer of the fake models."""
     for item in (one for scene in sample_scenes() for part in "AB" for one in items(scene, part)):
         _, false = item.pairs[0]  # a fake model's wrong answer
         for candidate in (*item.answers, item.lure, false, UNKNOWN):
@@ -104,7 +104,7 @@ def replay() -> Iterator[dict[str, object]]:
 
 
 class QuestionTexts(NamedTuple):
-    """One question with all its texts; `lure` is an answer whose decisive words are changed."""
+    """One question with all its texts; `lure` is an answer, made wrong by other words."""
 
     category: str  # the released name with its suffix
     question: str
@@ -117,8 +117,8 @@ def items(scene: MaiaScene, part: str) -> list[QuestionTexts]:
     """Return the twelve questions of set `part` ("A" or "B") about a scene.
 
     Raises:
-        KeyError: a template has an unknown word.
-        ValueError: a template has no choice, or more than one.
+        KeyError: a template has a `{slot}` that the scene's words lack.
+        ValueError: a template has no `[true|false]`, or more than one.
     """
     words = dict(_words(scene))
     found = []

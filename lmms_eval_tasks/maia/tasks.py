@@ -1,7 +1,7 @@
 """MAIA's tasks: statement verification in pools of eight, open-ended QA, and both joined.
 
-Source: Testa et al. (2025). Each task has three settings (4.3, 4.4), and pairs also have one
-without a video. Instructions are Italian or English.
+Source: Testa et al. (2025). Each task exists in three settings (4.3, 4.4), statement verification
+also without a video. Instructions are Italian or English.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ MaiaDoc = PairDoc | OevqaDoc
 
 
 class MaiaTask(NamedTuple):
-    """The kind, the setting and the language of one task."""
+    """The properties of one task."""
 
     kind: str  # first part of the task's name
-    setting: str
+    setting: str  # 32frames, 1frame, black or text
     language: str  # language of the instructions
 
 
@@ -104,7 +104,7 @@ def question_prompt(language: str, doc: OevqaDoc) -> list[Part]:
 
 
 def _seen(doc: MaiaDoc) -> list[Part]:
-    """Return the part with a clip's path, its frames, or one image; [] without a video."""
+    """Return the part with the doc's clip, its frames, or one image; [] in the setting `text`."""
     if doc["setting"] == "text":
         return []
     makes = {
@@ -122,7 +122,7 @@ def _form(doc: MaiaDoc) -> Literal["video", "images", "image"]:
 
 
 def _image(doc: MaiaDoc) -> Image:
-    """Return the first frame, or for the setting `black` a black picture of its size."""
+    """Return the video's first frame, or in the setting `black` a black picture of that size."""
     from PIL import Image as pillow  # noqa: N813
 
     (picture,) = clips.images(media_of(doc))
@@ -131,7 +131,7 @@ def _image(doc: MaiaDoc) -> Image:
     return _fitted(picture)
 
 
-# Longest side of an image in pixels (authors, bicubic); a clip keeps the video's size.
+# The longest side of an image in pixels, as in the authors' code; a clip keeps the video's size.
 LONGEST_SIDE = 900
 
 
@@ -144,7 +144,7 @@ def _fitted(picture: Image) -> Image:
 
 
 def media_of(doc: MaiaDoc) -> clip_specs.ClipFile:
-    """Return a doc's clip or image, made once for a video and setting.
+    """Return a doc's clip or image, which is made only once for a video and a setting.
 
     Raises:
         MediaError: the video cannot be read.
@@ -155,7 +155,7 @@ def media_of(doc: MaiaDoc) -> clip_specs.ClipFile:
 def _recipe_of(doc: MaiaDoc) -> tuple[str, clip_specs.MediaSpec]:
     """Return the path of the doc's video, and the specification of its clip (4.3, 4.4)."""
     setting, still = doc["setting"], data.still()
-    # The first frame, whose size a black picture has too.
+    # A black picture needs the first frame, too, for its size.
     if setting == "1frame" or (setting == "black" and not still):
         recipe = clip_specs.MediaSpec("first_frame", n_frames=1, still=still)
     else:
@@ -176,7 +176,7 @@ def _taken(path: str, recipe: clip_specs.MediaSpec) -> tuple[Image, ...]:
 
 
 def media_log(doc: MaiaDoc) -> dict[str, object]:
-    """Return the media in the doc's prompt; None without a video."""
+    """Return the field `media`, a description of the media in the prompt; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
     made, form = media_of(doc), _form(doc)
@@ -185,18 +185,18 @@ def media_log(doc: MaiaDoc) -> dict[str, object]:
     return {"media": {**told, "recipe": "black-image" if is_picture else made.recipe}}
 
 
-# The authors' rule takes this letter as the reply's choice, even the preposition of "A destra".
+# The authors' code reads the first such letter as the choice, even the preposition in "A destra".
 _FIRST_LETTER = re.compile(r"(?<!\w)[AB](?!\w)")
 
 
 def vsv(doc: KeptPair, reply: str) -> PairScore:
-    """Score a reply to one true/false pair: a letter, or scores of language models (`lm_pairs`)."""
+    """Score a reply to one pair: a letter, or a language model's scores (`read_lm_pairs`)."""
     if (scored := read_lm_pairs(reply)) is not None:
         letter, lm_scores = scored
         status, right = "ok" if letter in ("A", "B") else "unparsed", int(letter == doc["answer"])
         return {"letter": letter, "status": status, "right": right, "lm_scores": lm_scores}
     choice = answers.read_choice(reply, doc["options"])
-    answered = choice.status != "model_error"  # the text of an error may hold a letter
+    answered = choice.status != "model_error"  # the message of an error may contain a letter
     first = _FIRST_LETTER.search(reply) if answered else None
     return {
         "letter": choice.letter,
@@ -262,7 +262,7 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
         judgements=("agrees",),
         extra="metrics",
         failed_item={"right": None, "candidate": ""},
-        # The references in turn, which people wrote; models that write more cost more.
+        # The references in turn. People wrote them; a model with longer answers costs more.
         example_reply=lambda doc, number: doc["references"][number % POOL_SIZE],
         splits=_SPLITS,
     )
@@ -292,7 +292,7 @@ def _join(end: str) -> JointMetric[Categorised]:
 
 
 class Maia(Benchmark):
-    """MAIA as the shared code sees it (benchmark.py)."""
+    """The benchmark MAIA, for the code that all benchmarks share (benchmark.py)."""
 
     name = "maia"
     title = "MAIA"
@@ -315,7 +315,7 @@ class Maia(Benchmark):
     judge_prompt = staticmethod(judging.prompt)
 
     def complaints(self, release: files.MaiaRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """Check the user's options, which raises an error of its own; return no complaints."""
+        """Check the options of `--maia`, which raises an error if one is wrong; return []."""
         data.options()
         return []
 
@@ -326,9 +326,9 @@ class Maia(Benchmark):
         return make(loaded, asked.setting, loaded.left_out(task))
 
     def media_job(self, doc: Doc) -> MediaJob | None:
-        """Return the job for the doc's clip or image; None without a video.
+        """Return the job that makes the doc's clip or image; None without a video.
 
-        All docs of a video and setting share the clip.
+        All docs with the same video and setting share the job.
         """
         if doc["setting"] == "text":
             return None
@@ -336,15 +336,15 @@ class Maia(Benchmark):
         return MediaJob(doc["video"], window, functools.partial(_made, *window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
-        """Return the instructions, by language."""
+        """Return the prompt files of these tasks, by language."""
         return {one: task_prompts[one]() for one in sorted({TASKS[n].language for n in names})}
 
     def criteria(self) -> Sequence[Criterion]:
-        """Return the criterion of an answer's agreement with the references."""
+        """Return the criterion that an answer agrees with a reference."""
         return [judging.agreement_criterion()]
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
-        """Return the statements of every question as answers: true ones are right, others wrong."""
+        """Return the statements of every question as answers; true ones are right, others wrong."""
         release = files.read_release(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
         kept = {doc["id"]: task.log_fields(doc) for doc in data.questions(loaded, "32frames")}
@@ -360,7 +360,7 @@ class Maia(Benchmark):
         return KnownAnswers(answers, [told], scale=(0, 1))
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Return data, left-out videos, and the implementations of text metrics."""
+        """Return data, left-out videos, options, and implementations of text metrics."""
         section, left_out = super().describe(ran)
         conditions = option_set(MAIA)
         if settings.text(settings.FRAMES) != "32":  # the paper's number

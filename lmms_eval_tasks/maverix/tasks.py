@@ -1,7 +1,7 @@
-"""MAVERIX's tasks: audio-visual questions with eight options, their rotations, open questions.
+"""MAVERIX's tasks: audio-visual questions with eight options, rotated options, open questions.
 
-Source: Xie et al. Five input modes measure the effect of sound, picture and subtitles, on an item's
-segment and on the whole video.
+Source: Xie et al. Five input modes measure the effects of sound, picture and subtitles, for an
+item's segment and for the whole video.
 """
 
 from __future__ import annotations
@@ -82,11 +82,15 @@ def open_prompt(doc: OpenDoc) -> list[Part]:
 def _shown(doc: MaverixDoc) -> list[Part]:
     """Return the parts with the mode's picture and sound.
 
-    In a mode with sound, the video is muted and the sound is a part of its own. Most chat classes
-    read sound from that part alone, and a class that read both would hear it twice. A class that
-    reads a video's own track gets the video with its sound. Simple classes use the first visual
-    only (docs/design.md), so they get picture and sound as one mp4. Sound alone is the wav's path,
-    or its samples for classes that take no path (models/classes.json).
+    The form depends on the model's class (models/model_capabilities.py):
+
+    - A chat class gets a muted video, and the sound as a separate part. Most chat classes read
+      sound only from such a part, and a class that reads both would hear the sound twice.
+    - A class that reads the sound track of a video gets the video with its sound.
+    - A simple class uses only the first visual (docs/design.md), so it gets picture and sound in
+      one mp4 file.
+    - In a mode without picture, the sound is the path of a wav file, or its samples for classes
+      that take no path.
     """
     mode = MODES[doc["mode"]]
 
@@ -130,7 +134,7 @@ def _text(doc: MaverixDoc, part: str, more: Mapping[str, str]) -> Part:
 
 
 _PARTS: dict[str, set[str]] = {
-    "subtitles": {"cues|texts"},  # cues with their times, or without
+    "subtitles": {"cues|texts"},  # `cues`: subtitles with their times; `texts`: without
     "no_subtitles": set(),
     "choice": {"subtitles", "question", "options"},
     "open": {"subtitles", "question"},
@@ -139,7 +143,7 @@ task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
 def media_of(doc: MaverixDoc) -> segments.CutSegment:
-    """Return the doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
+    """Return the files of the doc's segment or whole video, which are cut once for all modes."""
     return cut(doc["video_path"], doc["start"], doc["end"])
 
 
@@ -160,23 +164,23 @@ def keep_open(doc: OpenDoc) -> KeptOpen:
 
 
 def _unknown(doc: MaverixDoc) -> MaverixHanded:
-    """Return the fields of sound and media as unknown; `handed` replaces them in a run."""
+    """Return the fields of `media_log` with unknown values; in a run, `media_log` replaces them."""
     hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
 def media_log(doc: MaverixDoc) -> MaverixHanded:
-    """Return the media in the prompt, and the treatment of sound by the running model.
+    """Return the media in the prompt, and whether the running model hears sound (`hears`).
 
-    Docs of modes without sound also have it: whether S stands in for A depends on the model, not on
-    the tasks that were run.
+    Docs of modes without sound also have `hears`: whether the mode S (subtitles) replaces A (audio)
+    in the tables depends on the model, not on the tasks that were run.
     """
     hears = model_capabilities.hears(context.current().model)
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
 def _media(doc: MaverixDoc) -> dict[str, object] | None:
-    """Return the media in the prompt; None if a file has disappeared, without an error."""
+    """Return the media in the prompt; None, and no error, if a file has disappeared."""
     mode = MODES[doc["mode"]]
     try:
         shown = {"subtitles": mode.subtitles and bool(data.cues(doc))}
@@ -210,8 +214,8 @@ _SET_PHRASES = re.compile(
 def letter_of_authors(reply: str) -> str:
     """Return the letter that the authors' code reads: the first capital A to H; "" if none.
 
-    Eight set phrases are deleted first, so that the A of "The answer" does not count. The A of any
-    other "Answer" does.
+    Eight set phrases are deleted first, so that no letter of "The answer is" counts. The A of
+    "Answer" in any other phrase counts.
     """
     found = re.search(f"[{LETTERS}]", _SET_PHRASES.sub("", reply))
     return found[0] if found else ""
@@ -220,7 +224,8 @@ def letter_of_authors(reply: str) -> str:
 def open_answer(doc: KeptOpen, reply: str) -> ScoringSteps[OpenScore]:
     """Score one open answer: the judge's four ratings.
 
-    An empty or truncated answer is not sent to the judge, and has the score 0.
+    A reply without an answer, such as an empty or truncated one, is not sent to the judge and has
+    the score 0.
     """
     status, candidate = reply_text.to_judge(reply)
     done = dict.fromkeys(DIMENSIONS, JudgedAnswer("", status, 0.0, None))
@@ -246,15 +251,15 @@ def open_answer(doc: KeptOpen, reply: str) -> ScoringSteps[OpenScore]:
 
 
 def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, ScoringSteps[dict[str, object]]]]:
-    """Yield the rating of both answers to each question, with the first wording's id."""
+    """Yield, for each question, the id of its first wording and the rating of its two answers."""
     for first, second in metrics.pairs(items):
         yield first["id"], _consistent(first, second)
 
 
 def _consistent(first: OpenItem, second: OpenItem) -> ScoringSteps[dict[str, object]]:
-    """Rate the consistency of two answers.
+    """Rate the consistency of the answers to both wordings of a question.
 
-    Without one of the answers, no request is sent: the score is 0, or None if a request to the
+    If an answer is missing, no request is sent. Then the score is 0, or None if the request to the
     model failed.
     """
     lost = [one["status"] for one in (first, second) if not one["candidate"]]
@@ -320,7 +325,7 @@ def _open(name: str) -> Task[OpenDoc, KeptOpen, OpenItem]:
         score_jointly=consistency,
         judgements=(*DIMENSIONS, CONSISTENCY),
         failed_item={"candidate": "", "dimensions": no_rating, "words": 0},
-        # The reference, which is as long as people's answers.
+        # The reference, since it is as long as an answer that a person wrote.
         example_reply=lambda doc, number: doc["reference"],  # noqa: ARG005
         splits=_SPLITS,
         pool=aggregate.pool_of,
@@ -335,7 +340,7 @@ _KINDS: Mapping[str, Callable[[str], Task]] = {
 
 
 class Maverix(Benchmark):
-    """MAVERIX as the shared code sees it (benchmark.py)."""
+    """The benchmark MAVERIX, for the code that all benchmarks share (benchmark.py)."""
 
     name = "maverix"
     title = "MAVERIX"
@@ -365,12 +370,12 @@ class Maverix(Benchmark):
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
     ) -> data.MaverixData:
-        """Load the data, with lines about items without subtitles."""
+        """Load the data, and add lines about items without subtitles."""
         loaded = super().load(names, videos=videos, only=only)
         return data.MaverixData(loaded.release, loaded.sources, data.silent(loaded, names))
 
     def table_rows(self, rows: Sequence[TableRow]) -> list[TableRow]:
-        """Return the rows with those by mode, and with marks for sound that did not arrive."""
+        """Return the rows, with further rows by mode, and with marks if sound did not arrive."""
         return list(tables.marked_rows(rows))
 
     def media_job(self, doc: Doc) -> MediaJob | None:
@@ -386,13 +391,14 @@ class Maverix(Benchmark):
         return {"task": task_prompts()}
 
     def criteria(self) -> Sequence[Criterion]:
-        """Return the criteria of the four ratings and of consistency."""
+        """Return the criteria of the four ratings and of the consistency rating."""
         return list(judging.criteria().values())
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
-        """Return each reference, worth 5 in all ratings, and a wrong option with correctness 0.
+        """Return two answers to each question: the reference, and a wrong option.
 
-        The right ratings of a wrong answer in the other dimensions are unknown.
+        The right ratings of the reference are HIGHEST in all dimensions. Of a wrong option, only
+        the rating of correctness is known, LOWEST.
         """
         release = files.read_release(place)
         task = self.tasks["maverix_v_oe"]
@@ -410,11 +416,11 @@ class Maverix(Benchmark):
         return KnownAnswers(answers, [told], range(judging.LOWEST, judging.HIGHEST + 1))
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:
-        """Stop if the model raises an error on sound; print lines about missing subtitles.
+        """Check that the model does not fail on sound; print lines about missing subtitles.
 
         Raises:
-            DataError: the model would fail on sound and lose the run; the message names the tasks
-                to leave out.
+            DataError: the model would raise an error on sound, which would end the run; the message
+                names the tasks to leave out.
         """
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
             raise DataError(f"{_heard(raising[0])[1]} Leave {', '.join(raising)} out of --tasks")
@@ -422,8 +428,8 @@ class Maverix(Benchmark):
             notify(f"MAVERIX: {line}")
 
     def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
-        """Return the origin of data, subtitles and sound."""
-        # `hears` also covers modes that were not run, since S may stand in for A.
+        """Return facts about data, subtitles and sound, and their conditions."""
+        # `hears` also has modes that were not run, since S may replace A in the tables.
         section, left_out = super().describe(ran)
         section["sound"] = _sound(ran.names)
         section["hears"] = model_capabilities.hears(context.current().model)

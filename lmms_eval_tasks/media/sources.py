@@ -19,9 +19,9 @@ from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import listed
 
-# A window may end so many seconds after its video, since times in files are rounded.
+# A window may end this many seconds after the end of its video, since times in files are rounded.
 ROUNDED = 1.0
-# A window that begins less than so many seconds before its video's end shows nothing.
+# A window that begins less than this many seconds before the end of its video shows nothing.
 LEAST = 0.02
 LEAVE_OUT = (
     "Correct them, or skip them with --allow-bad-items (or "
@@ -51,10 +51,11 @@ class Source:
         noun: plural noun for the files, in messages.
         windows: the window of each record that names a video, by the record's id.
         absent: the reason for each other record, which has no file, by id.
-        unfit: returns the reason why a readable video does not fit a record (by id); else "".
+        unfit: returns the reason why a readable video does not fit the record of an id; "" if it
+            fits.
         cure: advice to the user about missing files.
         hint: text behind a count in messages, such as the tasks that need the files.
-        is_video: False for files that are needed even if videos are not, as for an estimate.
+        is_video: False for files that an estimate needs, too; an estimate needs no videos.
     """
 
     tasks: Collection[str]
@@ -76,8 +77,9 @@ class CheckedSource:
         windows: windows of the usable records, by id, with resolved paths. A rounded end beyond the
             video is replaced by the video's end.
         infos: facts about the checked videos, by name.
-        missing: by a video's name, "missing: ..." or "unreadable: ...".
-        bad: by a record's id, the reason why it does not fit its video.
+        missing: the problem of each unusable file, "missing: ..." or "unreadable: ...", by the
+            video's name.
+        bad: the reason why a record does not fit its video, by the record's id.
     """
 
     source: Source
@@ -101,7 +103,9 @@ class CheckedSource:
         return line if usable else f"{line}. {source.cure}"
 
     def complaints(self, records: str) -> list[str]:
-        """Return a message about missing files and one about unfit records, unless allowed.
+        """Return a message about missing files and one about unfit records.
+
+        A message is left out if there is no such problem, or if the user allowed it.
 
         Args:
             records: title and plural noun of the records, such as "MAVERIX items".

@@ -22,7 +22,7 @@ def count_failed(items: Items) -> int:
 
 
 def numbers(task: Task, items: Items) -> JsonObject:
-    """Return every number of a task's items, by name, without numbers that have no items."""
+    """Return every metric of a task by name; a metric for which no item counts is absent."""
     found: JsonObject = {CARRIER: count_failed(items)}
     ran = aggregate.as_counted(items)
     for metric in (*task.metrics, *task.extra_metrics(ran)):
@@ -54,7 +54,7 @@ def details(task: Task, items: Items) -> JsonObject:
 
 
 def few_videos(task: Task, items: Items) -> list[Condition]:
-    """Return the condition that a task's numbers rest on few videos; [] if they are enough."""
+    """Return the condition that a task has few videos, in a list; [] if there are enough."""
     told = stats.few(len({item.get(task.cluster_field) for item in items}))
     return [Condition(Kind.FEW, told, (task.name,))] if told else []
 
@@ -67,26 +67,27 @@ class Quantity:
     metric: str
     tasks: Collection[str]  # tasks whose items count
     compute: Callable[[Sequence[TaskItem]], Json]  # computes the number; None if there is none
-    takes: Callable[[TaskItem], bool]
+    takes: Callable[[TaskItem], bool]  # True for an item that counts
     is_share: bool  # True if the number lies in 0..1
-    # The values that it averages, like Metric.per_unit.
+    # If the number is a mean: returns the values that it averages, as Metric.per_unit does.
     units: Callable[[Sequence[TaskItem]], Units] | None = None
     has_interval: bool = True  # True if the results have an interval
 
     @property
     def published(self) -> leaderboards.Headline | None:
-        """The paper's figures for it, if it is the row's main number."""
+        """The paper's figures for this number, if it is the row's main number; else None."""
         found = leaderboards.headline(self.row)
         return found if found is not None and found.metric == self.metric else None
 
     def part(self, takes: Callable[[Item], bool]) -> Quantity:
-        """Return the same number for some of its items."""
+        """Return the same number for the items for which `takes` is True."""
         return replace(self, takes=lambda one: self.takes(one) and takes(one[1]))
 
     def interval(self, task_items: Iterable[TaskItem]) -> stats.Interval | None:
-        """Return the 95 % interval of the items that count; None without a value, or for a count.
+        """Return the 95 % interval of this number, from those of the items that count for it.
 
-        For a mean, it is the clustered t of its values, else a delete-one-cluster jackknife.
+        For a mean, the interval is a clustered t of the averaged values; for any other number, a
+        delete-one-cluster jackknife. None if the number has no value, or is a count.
         """
         own = [one for one in task_items if self.takes(one)]
         if not own:
@@ -156,7 +157,7 @@ def of_join(join: JointMetric, name: str) -> Quantity:
 
 
 def cluster(task_item: TaskItem) -> str:
-    """Return the cluster of an item's intervals: its video."""
+    """Return an item's cluster for intervals: its `Task.cluster_field`, such as its video."""
     task, item = task_item
     return str(item.get(task.cluster_field))
 
@@ -164,7 +165,7 @@ def cluster(task_item: TaskItem) -> str:
 def intervals(
     quantities: Iterable[Quantity], task_items: Sequence[TaskItem]
 ) -> dict[str, JsonObject]:
-    """Return the intervals of quantities in plain types, by name, without missing ones."""
+    """Return the intervals of quantities by metric, as plain types, without missing intervals."""
     found = {one.metric: one.interval(task_items) for one in quantities}
     return {name: one.as_dict() for name, one in found.items() if one is not None}
 
@@ -172,16 +173,16 @@ def intervals(
 def joined_details(
     join: JointMetric, tasks: Mapping[str, Task], sides: Mapping[str, Items]
 ) -> dict[str, JsonObject]:
-    """Return the intervals of a joint metric's shown numbers, in the form of `details`."""
+    """Return the intervals of a joint metric's `host_fields`, in the form of `details`."""
     asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
     return {"intervals": intervals((of_join(join, name) for name in join.host_fields), asked)}
 
 
 def joined(join: JointMetric, sides: Mapping[str, Items]) -> JsonObject:
-    """Return the numbers of a joint metric, from the tasks that are present.
+    """Return the numbers of a joint metric for the items by task (`sides`), by name.
 
-    They are {} if there are too few tasks, or if tasks have different data, in which one id may
-    mean two questions.
+    The result is {} if too few of its tasks are there, or if their data or settings differ: then
+    one id could mean two questions.
     """
     own = {name: sides[name] for name in join.tasks if sides.get(name)}
     if own and not data_of(own):
@@ -191,7 +192,7 @@ def joined(join: JointMetric, sides: Mapping[str, Items]) -> JsonObject:
 
 
 def data_of(sides: Mapping[str, Items]) -> dict[str, str]:
-    """Return data and setting by task, if tasks differ in them; else {}."""
+    """Return the data and the setting of each task if the tasks differ in them; else {}."""
     firsts = {name: items[0] for name, items in sides.items() if items}
     found = {
         name: " ".join(str(item[field]) for field in ("data", "setting") if field in item)

@@ -16,9 +16,10 @@ from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import charts, compare, item_table, previews
+from lmms_eval_tasks.report.cards import Card, make_card
 from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.compared_runs import Side, command, tasks_of
-from lmms_eval_tasks.report.pages import filled
+from lmms_eval_tasks.report.pages import SERIES, filled
 from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.utils.conditions import limits
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -48,6 +49,7 @@ class BenchmarkSection(NamedTuple):
     # Limits of the numbers' comparability, with the sides concerned.
     warnings: Mapping[str, Sequence[str]]
     invalid: Collection[tuple[str, str]]  # label of a side and task whose numbers are INVALID
+    card: Card | None  # the benchmark on the first screen
 
 
 def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = None) -> str:
@@ -78,6 +80,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
         sides=sides,
         parts=[_part(benchmark, own, sides) for benchmark, own in by_benchmark],
         told=told,
+        row_series={side.label: nth % len(SERIES) + 1 for nth, side in enumerate(sides)},
         version=__version__,
         data={"index": item_table.packed(index), "media": item_table.packed(shown)},
         chunks=chunks,
@@ -107,8 +110,9 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
     invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
+    card = make_card(benchmark, lines, invalid, list(warnings))
     return BenchmarkSection(
-        benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid
+        benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid, card
     )
 
 

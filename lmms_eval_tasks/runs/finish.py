@@ -49,9 +49,9 @@ def annotate(
     Args:
         results: lmms-eval's results, which are changed.
         tasks: names of the tasks of this package.
-        judged: the judges' work (`Judging.end`); None if no task was judged.
-        lengths: lengths of each task's replies, as far as they are known.
-        of_model: conditions of the model's run.
+        judged: the judges' work (`JudgedTasks.end`); None if no task was judged.
+        lengths: the lengths of replies by task, for tasks for which they are known.
+        of_model: conditions that concern the model.
     """
     judged = judged or JudgeUsage()
     section: JsonObject = {"version": __version__, "data_root": str(settings.data_root())}
@@ -99,7 +99,10 @@ def annotate(
 
 
 def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
-    """Score items jointly (`Task.score_jointly`), once lmms-eval has those of all processes."""
+    """Score items jointly (`Task.score_jointly`), after lmms-eval collected those of all processes.
+
+    The items in `results` are replaced, also those in its samples.
+    """
     for name in tasks:
         benchmark = registry.of(name)
         if (carried := _carried(results, name)) is None:
@@ -127,10 +130,10 @@ def _of_benchmark(
     departures: Sequence[str] = (),
     of_model: Sequence[Condition] = (),
 ) -> JsonObject:
-    """Return the section of one benchmark's part of a run: `numbers`, and the facts behind them.
+    """Return one benchmark's section of the results: `numbers`, and the facts behind them.
 
-    The data are those of the check before the run. A file that has disappeared since is a warning,
-    since the answers are paid for.
+    The data are those of the check before the run. If a file has disappeared since then, a
+    condition says so; an error would lose answers that are paid for.
     """
     unpack(results, names)
     # Numbers come first, because computing a metric adds the note on its implementation
@@ -188,7 +191,7 @@ def _of_benchmark(
 
 
 def _of_data(results: Mapping[str, Json]) -> list[Condition]:
-    """Return the conditions about the data: the packaged sample, or only part of the data."""
+    """Return the conditions that the data are the packaged sample, or only part of the data."""
     made = [Condition(Kind.SAMPLE, SAMPLE_TEXT)] if settings.is_sample() else []
     told = part(results.get("config") or {})
     return [*made, Condition(Kind.PART, told)] if told else made
@@ -203,8 +206,8 @@ def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[C
 
     Args:
         task: the items' task.
-        items: the items that the numbers count.
-        lengths: lengths of the replies, as far as they are known.
+        items: the task's items.
+        lengths: lengths of the task's replies; None if they are unknown.
     """
     found = {
         Kind.DELIVERED: arrivals.short(task.name, items),
@@ -216,9 +219,10 @@ def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[C
 
 
 def reading(details: Mapping[str, Mapping[str, Json]]) -> list[Condition]:
-    """Return the conditions about reading replies (readings.py), from tasks' details.
+    """Return the conditions about how replies were read, those of the greatest weight first.
 
-    The conditions of the greatest weight come first.
+    Args:
+        details: for each task, a mapping whose `reading` lists these notes (readings.py).
     """
     found = [(note, name) for name, own in details.items() for note in own.get("reading", ())]
     found.sort(key=lambda one: -one[0]["weight"])
@@ -226,7 +230,7 @@ def reading(details: Mapping[str, Mapping[str, Json]]) -> list[Condition]:
 
 
 def _versions(results: Mapping[str, Json], names: Sequence[str]) -> list[Condition]:
-    """Return the versions of packages and of tasks, on which the numbers depend."""
+    """Return conditions with the versions of packages and tasks on which the numbers depend."""
     packages = ("lmms-eval-tasks", "lmms_eval", "transformers", "torch")
     found = {name.replace("_", "-"): _version(name) for name in packages}
     own = {str(results.get("versions", {}).get(name, "")) for name in names} - {""}
@@ -243,7 +247,7 @@ def _version(package: str) -> str:
 def _videos(
     benchmark: Benchmark, loaded: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
-    """Return the number of videos (or other clusters) in the items, and in the data."""
+    """Return the numbers of videos (or other clusters): `asked` in the items, `of` in the data."""
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
@@ -258,9 +262,9 @@ def _videos(
 
 
 def _not_counted() -> str:
-    """Return a line if the model's class gives no sign of the media that its model gets; else "".
+    """Return a line that it is unknown which media reached the model; "" if this is known.
 
-    The classes of this package have no such line.
+    It is known for the model classes of this package, and if there is no model.
     """
     model = context.current().model
     media = model_capabilities.media_of(model.name, model.interface) if model else None
@@ -275,9 +279,10 @@ def _carried(results: Mapping[str, Json], task: str) -> ItemsCarrier | None:
 
 
 def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
-    """Replace the carriers of items (`Carried`) in the tasks' rows of lmms-eval's results.
+    """Replace the `ItemsCarrier`s in the tasks' rows of lmms-eval's results.
 
-    Counts become plain numbers. Placeholders of joined numbers are removed with their errors.
+    Counts become plain numbers. Placeholders of joint numbers are removed, with their standard
+    errors.
     """
     for values in (results["results"].get(name, {}) for name in names):
         for key, value in list(values.items()):
@@ -289,7 +294,7 @@ def unpack(results: Mapping[str, Json], names: Sequence[str]) -> None:
 
 
 def mark(results: JsonObject) -> None:
-    """Mark invalid tasks in lmms-eval's own table, whose first column is the alias."""
+    """Mark invalid tasks in lmms-eval's own table, by the field `alias`, its first column."""
     names = screen.invalid_names(results)
     for table in (results["results"], results.get("groups", {})):
         for name, values in table.items():

@@ -1,4 +1,4 @@
-"""Checks before the model is loaded: data, videos, prompts and judge; and preparation of media."""
+"""The checks before the model is loaded (data, videos, prompts, judge), and the media jobs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lmms_eval_tasks.utils.released_files import listed
 
 
 class CheckedData:
-    """A benchmark's data in the state of the last check in this process.
+    """A benchmark's data as they were at the last check in this process.
 
-    lmms-eval passes nothing from the check to docs and results, and files may change or disappear
-    while the model answers.
+    The functions that return docs and results use this object. They cannot read the files again,
+    which may change or disappear while the model answers, and lmms-eval passes nothing to them.
     """
 
     def __init__(self, loaded: LoadedData, names: Sequence[str]) -> None:
@@ -38,7 +38,8 @@ def check_tasks(tasks: Sequence[str]) -> None:
     """Check that these tasks can run: settings, data, videos, prompts, judge, and more.
 
     Raises:
-        TasksError: the first thing that is missing or wrong, and what to do.
+        TasksError: something is missing or wrong; the message names the first such thing and says
+            what to do.
     """
     settings.check_settings()
     prompts.forget()
@@ -51,7 +52,7 @@ def check_tasks(tasks: Sequence[str]) -> None:
     check_frames(chosen)
     for benchmark, names in chosen:
         known.pop(benchmark.name, None)
-        benchmark.board()  # an unreadable file must show now, not at the first screen
+        benchmark.board()  # an unreadable file must stop the run now, not at its summary
         loaded[benchmark.name] = load_data(benchmark, names)
         benchmark.prompts(names)
     if (model := context.current().model) is not None:
@@ -66,7 +67,7 @@ def check_tasks(tasks: Sequence[str]) -> None:
 
 
 def check_extras(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
-    """Stop if packages are missing that the run's metrics or its page need.
+    """Check that the packages for the run's metrics and for its page (`--report`) are installed.
 
     Raises:
         TasksError: the message names the extra to install.
@@ -79,7 +80,7 @@ def check_extras(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) 
 
 
 def check_frames(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
-    """Stop if `--frames` names a video that no task has.
+    """Check that every video in `--frames` belongs to a task of the run.
 
     Raises:
         TasksError: the message names the unknown videos.
@@ -99,7 +100,7 @@ def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> con
     """Set and return the plan for the running model's class and these tasks (models/plan.py).
 
     Raises:
-        TasksError: the class takes videos alone, and a task has pictures.
+        TasksError: the class takes only videos, and a task has pictures.
     """
     made = plan.of(model, needs)
     context.current().go_by(made)
@@ -127,7 +128,7 @@ def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaN
 
 
 def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
-    """Load the user's data, checking only the videos that this run shows (`--limit`, `--offset`).
+    """Load the user's data, and check only the videos that this run shows (`--limit`, `--offset`).
 
     Raises:
         DataError: the data cannot be used (Benchmark.load), or all records of a task are left out.
@@ -150,7 +151,7 @@ def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     run = context.current().docs
     whole = run.stop is None and not run.start
-    # If docs are left out, later docs move within the limit, so all videos need the check.
+    # If docs are left out, docs beyond the limit take their places, so all videos are checked.
     if whole or settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
         return benchmark.load(names)
     loaded = benchmark.load(names, only=())
@@ -168,7 +169,7 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
 
 
 def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
-    """Return a task's docs without those whose media failed; each doc names its task."""
+    """Return a task's docs, without those whose media job failed, each with the field `task`."""
     known = checked(benchmark, [name])
     return [
         {**doc, "task": name}
@@ -178,7 +179,7 @@ def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
 
 
 def _uncut(benchmark: Benchmark, checked: CheckedData, doc: Doc) -> MediaJob | None:
-    """Return the failed media job of a doc; None if it has no job or the job succeeded."""
+    """Return a doc's media job if it failed; None if it succeeded, or if the doc has no job."""
     cut = benchmark.media_job(doc) if checked.lost else None
     return cut if cut is not None and cut.key in checked.lost else None
 
@@ -194,10 +195,10 @@ def left_out(benchmark: Benchmark, checked: CheckedData, name: str) -> dict[str,
 
 
 def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
-    """Make the media of tasks, after `check`; the cache keeps them for the run.
+    """Make the media of tasks, after `check_tasks`; the cache keeps them for the run.
 
-    The run would need the same time for this. But damage in the middle of a file shows only now,
-    and must not end a run whose model is loaded.
+    This takes no more time than during the run. But it finds damage in the middle of a file before
+    the model is loaded, when the run can still be stopped at no cost.
 
     Args:
         tasks: names of the tasks.
@@ -229,7 +230,12 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
 def judge_config(
     benchmark: Benchmark, spec: str | None = None, env: Mapping[str, str] | None = None
 ) -> JudgeConfig:
-    """Return the judge of `spec`, else of the user's setting, else the paper's (judges.configured).
+    """Return the judge that `spec` names, else the one of `--judge`, else the paper's.
+
+    Args:
+        benchmark: the benchmark, which adapts the judge (`Benchmark.configure_judge`).
+        spec: a judge, in a form of docs/judges.md.
+        env: environment variables with the judge's keys; default: the process's.
 
     Raises:
         JudgeError: the judge cannot be used as configured, or not by this benchmark.
@@ -238,7 +244,7 @@ def judge_config(
 
 
 def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
-    """Check the judge (`spec`, or the user's) and its prompts before a run.
+    """Check the judge (`spec`, or as in `judge_config`) and its prompts before a run.
 
     Raises:
         JudgeError: the judge cannot be used; the message lists the choices.

@@ -31,13 +31,13 @@ from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.saved_runs import MEND, SavedRun, refuse_twice, saved_items
 
 T = TypeVar("T")
-FEW = 3  # at most so many ids in a line; the file of --output has all
+FEW = 3  # at most this many ids in a line; the file of --output has all
 # The facts that joined runs share: the model, the hash of the data, and the setting in which videos
 # were shown.
 Side = tuple[str | None, str, str]
 
 
-SHOWN = 4  # at most so many changed numbers in a line
+SHOWN = 4  # at most this many changed numbers in a line
 
 
 class Changes(NamedTuple):
@@ -45,8 +45,8 @@ class Changes(NamedTuple):
 
     equal: int  # numbers that are the same to the last digit
     changed: Mapping[str, tuple[Json, Json]]  # name -> (saved, now); saved is None for a new number
-    new: int = 0  # new verdicts
-    n_kept: int = 0  # saved verdicts that are kept
+    new: int = 0  # number of new verdicts
+    n_kept: int = 0  # number of saved verdicts that are kept
 
     @classmethod
     def between(
@@ -108,10 +108,7 @@ class Rescored:
         return f"{name} {model}" if self.several else name
 
     def by_label(self, get: Callable[[Numbers], T | None]) -> dict[str, T]:
-        """Return the values of `get` for each task and group, by label.
-
-        Values that are None are left out.
-        """
+        """Return what `get` returns for each task and group, by label, without None."""
         pairs = ((self.label(one.name, one.model), get(one)) for one in self.numbers)
         return {label: value for label, value in pairs if value is not None}
 
@@ -127,7 +124,7 @@ class Rescored:
             one.conditions = record([*one.conditions, *concerning(given, [one.name])])
 
     def lines(self) -> list[str]:
-        """Return the conditions of all numbers and other notes, each line once; facts come last."""
+        """Return the notes, then the conditions of all numbers, each line once; facts come last."""
         told = list(self.notes)
         for model in dict.fromkeys(one.model for one in self.numbers):
             own = {n.name: n.conditions for n in self.numbers if n.model == model and not n.tasks}
@@ -146,15 +143,14 @@ def rescore_saved(
 ) -> Rescored:
     """Compute all metrics from saved samples, and the joint metrics for each model and data.
 
-    Complete items are held of one run at a time, since those of all models would not fit into
-    memory.
+    Only one run's complete items are in memory at a time, since those of all runs would not fit.
 
     Args:
         benchmark: the runs' benchmark.
         runs: the saved runs.
-        judge: the judge for missing verdicts and for verdicts of other judges; None keeps the saved
-            verdicts.
-        take: function that gets the complete items of each run.
+        judge: the judge that gives missing verdicts and replaces those of other judges; None keeps
+            the saved verdicts.
+        take: a function that is called with each run and its complete items.
 
     Raises:
         DataError: a sample lacks a field, two samples of a run share an id, or two runs have one
@@ -174,10 +170,10 @@ def rescore_saved(
     joined: list[Numbers] = []
 
     def small(run: SavedRun) -> tuple[Side, Items]:
-        """Return the run's side, and the fields of its items that are needed later, to save memory.
+        """Rescore a run; return its side, and its items with only the fields that are needed later.
 
-        For the tasks of a joint metric, these are all fields but the verdicts; for others id and
-        status.
+        A task of a joint metric needs all fields except the verdicts; other tasks need only id and
+        status. The other fields are dropped to save memory.
         """
         items, read_otherwise, counts = _scored(benchmark, run, asked)
         if not items:
@@ -250,7 +246,10 @@ def _scored(
         found, judged_text = given[item["id"]]
 
         def is_kept(request: JudgeRequest, verdict: Verdict) -> bool:
-            """Return True if a saved verdict is kept: its text is still read as the same text."""
+            """Return True if a saved verdict is kept.
+
+            With a judge, the answer in the reply must still be the text that was judged.
+            """
             text = request.fields.get("candidate", judged_text)
             same = judge.config.provider == NONE or not judged_text or text == judged_text
             return same and keeps(request, verdict)
@@ -259,7 +258,7 @@ def _scored(
         return made[-1]
 
     def score(item: Item) -> Item:
-        # Determined again.
+        # `refused` is determined again.
         read = {name: value for name, value in item.items() if name != "refused"}
         return scoring.scored(task, read, item["reply"], asker(item))
 
@@ -275,7 +274,7 @@ def _scored(
 
 
 def _judged_text(task: Task, item: Item) -> str:
-    """Return the text that a saved item's verdicts concern; "" if it was not judged."""
+    """Return the answer that a saved item's verdicts are about; "" if it was not judged."""
     # Tasks call the text `candidate` or `answer`; a field that `failed_item` lacks belongs to the
     # doc.
     names = (name for name in ("candidate", "answer") if name in task.failed_item)
@@ -283,7 +282,7 @@ def _judged_text(task: Task, item: Item) -> str:
 
 
 def _is_read_otherwise(saved: Item, now: Item) -> bool:
-    """Return True if another text, letter, list or status is read, by whichever rule."""
+    """Return True if a text, letter, list or status of an item changed; the rule may change."""
     return any(
         saved[name] != now[name]
         for name in (saved.keys() & now.keys()) - {"read_by"}
@@ -300,7 +299,10 @@ def _numbers(
     *,
     judged_anew: bool,
 ) -> Numbers:
-    """Return the numbers of one run, and add the user's notes to `done`."""
+    """Return the numbers of one run; set `judged` of `rescored` if the run has verdicts.
+
+    `counts` are the numbers of new and of kept verdicts.
+    """
     task, label = benchmark.tasks[run.task], rescored.label(run.task, run.model)
     values, details = aggregation.numbers(task, items), aggregation.details(task, items)
     changes = Changes.between(run.saved or {}, values, *counts)
@@ -333,7 +335,10 @@ def _joined(
     side_runs: Mapping[str, tuple[SavedRun, Items]],
     rescored: Rescored,
 ) -> Iterator[Numbers]:
-    """Yield the joint numbers of runs with the same model, data and setting."""
+    """Yield the joint numbers of runs with the same model, data and setting (`side`).
+
+    Notes, and groups that cannot be joined, are added to `rescored`.
+    """
     for join in benchmark.joint_metrics:
         runs = [side_runs[name][0] for name in join.tasks if name in side_runs]
         sides = {run.task: side_runs[run.task][1] for run in runs}
@@ -356,7 +361,7 @@ def _joined(
 
 
 def statuses(label: str, items: Items) -> list[JsonObject]:
-    """Return the number of verdicts by status, including kept ones: a row for each judge."""
+    """Return a row for each judge that counts its verdicts by status, including kept verdicts."""
     found: dict[str, Counter[str]] = {}
     for item in items:
         for one in (item.get("verdicts") or {}).values():

@@ -1,4 +1,4 @@
-"""Scoring: a reply becomes an item, in a run and in `rescore`, and passes through lmms-eval."""
+"""The scoring of replies, and the form in which items pass through lmms-eval's aggregation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
 def scored(task: Task, log_item: Item, reply: str, answer: GetVerdicts) -> JsonObject:
-    """Return the item of one reply; an exception becomes the status `error` to save the run."""
+    """Return the item of one reply; if scoring raises an exception, its status is `error`.
+
+    Args:
+        task: the reply's task.
+        log_item: the doc's fields in the log (`Task.log_fields`).
+        reply: the model's text.
+        answer: returns the verdicts that the scoring requests.
+    """
     try:
         made = run_scoring(task.score(log_item, reply), answer)
     except Exception:
@@ -60,7 +67,10 @@ def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdict
 
 
 def errors_of(key: str) -> list[str]:
-    """Return the names of lmms-eval's standard errors of a metric, whose key is `metric,filter`."""
+    """Return the keys of a metric's standard errors in lmms-eval's results.
+
+    `key` is the metric's own key, such as `pair_acc,none`: the metric, a comma and a filter.
+    """
     metric, _, of = key.partition(",")
     return [f"{metric}_stderr{kind},{of}" for kind in ("", "_clt", "_clustered")]
 
@@ -68,12 +78,13 @@ def errors_of(key: str) -> list[str]:
 class ItemsCarrier(float):
     """A number that carries a task's items through lmms-eval's aggregation.
 
-    lmms-eval aggregates each metric alone and in no fixed order (docs/design.md). Numbers of
-    complete items are computed once, afterwards (finish.py).
+    lmms-eval aggregates each metric separately and in no fixed order (docs/design.md). So the
+    numbers that need complete items are computed afterwards, all at once (finish.py).
     """
 
     items: Items  # all items of the task
-    task: str  # for a joint number, which is nan in the task's row: the task's name; else ""
+    # For a joint number, whose value in the task's row is nan: the task's name; else "".
+    task: str
 
     def __new__(cls, value: float, items: Items, task: str = "") -> ItemsCarrier:
         """Return the number `value` with its items."""
@@ -89,10 +100,11 @@ class ItemsCarrier(float):
 
 
 def to_host_rows(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
-    """Return the item by the metrics of lmms-eval's table: complete for `failed`, else short.
+    """Return what lmms-eval aggregates for one item: by metric, the item's fields that it needs.
 
-    The key `score` makes lmms-eval compute standard errors. Only plain means have it, and it is
-    absent, not None, if there is no number (docs/design.md).
+    The metric `failed` gets the complete item, the others only `Metric.host_fields`. The key
+    `score` makes lmms-eval compute standard errors. Only plain means have this key; it is absent,
+    not None, if an item has no number (docs/design.md).
     """
     made: dict[str, JsonObject] = {CARRIER: dict(item)}
     for metric in task.metrics:

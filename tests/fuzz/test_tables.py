@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from lmms_eval_tasks import notify
-from lmms_eval_tasks.report import exports
+from lmms_eval_tasks.report.exchange import frames
 from lmms_eval_tasks.tables import escaping, terminal_tables
 from tests.fuzz.hostile import TEXTS
 
@@ -28,16 +28,16 @@ def rows(text):
 @pytest.mark.parametrize("text", TEXTS)
 def test_every_form(text):
     shown = notify.visible(text)
-    made = list(csv.DictReader(io.StringIO(exports.as_csv(rows(text)), newline="")))
+    made = list(csv.DictReader(io.StringIO(frames.as_csv(rows(text)), newline="")))
     assert [one["value"] for one in made] == ["-0.5", "-0.5"]
     assert made[1]["run"] in (shown, f"'{shown}")
     assert not made[1]["run"].startswith(FORMULA)
-    assert [one["run"] for one in json.loads(exports.as_json(rows(text)))] == ["harmless", shown]
-    shape = [line.count("|") for line in exports.as_markdown(rows("other")).splitlines()]
-    lines = exports.as_markdown(rows(text)).splitlines()
+    assert [one["run"] for one in json.loads(frames.as_json(rows(text)))] == ["harmless", shown]
+    shape = [line.count("|") for line in frames.as_markdown(rows("other")).splitlines()]
+    lines = frames.as_markdown(rows(text)).splitlines()
     assert [line.replace("\\\\", "").replace("\\|", "").count("|") for line in lines] == shape
     assert not any(one in lines[0].replace(f"\\{one}", "") for one in "<`*[")
-    tex, plain = exports.as_latex(rows(text)), exports.as_latex(rows("other"))
+    tex, plain = frames.as_latex(rows(text)), frames.as_latex(rows("other"))
     head, usual = (one.splitlines()[4] for one in (tex, plain))
     for sign in "&%$#{}":
         free = head.replace(f"\\{sign}", "").replace("{}", "")
@@ -50,7 +50,7 @@ def test_on_a_terminal(text):
     """Neither its codes nor rich's markup do anything; the text is all there."""
     out = io.StringIO()
     screen = Console(file=out, width=400, force_terminal=True, color_system=None)
-    terminal_tables.show(screen, [*exports.run_tables(rows(text)), text])
+    terminal_tables.show(screen, [*frames.run_tables(rows(text)), text])
     told = out.getvalue()
     assert not set(told) & {"\0", "\x07", "\x9b", "\u202e", "\ud83d"}
     assert "\x1b[2J" not in told

@@ -16,7 +16,7 @@ from tests.checks import table
 
 OURS = ["--model", "tasks_scripted", "--tasks", "maia_vsv"]
 MODEL = "no --model: for example --model "
-NO_TASK = "no task or group of this suite is called "
+NO_TASK = "no task or group of lmms-eval-tasks has the name "
 
 # What ends each command, and whether torch was imported for it.
 SCRIPT = """
@@ -100,7 +100,7 @@ def test_torch_is_not_imported_to_find_it() -> None:
     ends = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(code, imported) for code, _, imported in ends] == [(2, False)] * len(commands)
     for (_, said, _), part in zip(
-        ends, ["--model", "--limt", "MAX_FAILED", "maia_vvs"], strict=True
+        ends, ["--model", "--limt", "--max-failed", "maia_vvs"], strict=True
     ):
         assert part in said
         assert said.count("\n") == 1

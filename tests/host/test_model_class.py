@@ -65,8 +65,8 @@ def prepared(name: str, plan: ClassPlan, **run: Any) -> dict[str, Any]:
     "name, said",
     [
         ("Abstract", r"Abstract \(chat\) cannot be used: its class lacks generate_until_multi_ro"),
-        ("Gone", r"Gone \(chat\) cannot be imported here \(ModuleNotFoundError: No module named"),
-        ("NotThere", r"NotThere \(chat\) cannot be imported here \(AttributeError"),
+        ("Gone", r"Gone \(chat\) cannot be imported \(ModuleNotFoundError: No module named"),
+        ("NotThere", r"NotThere \(chat\) cannot be imported \(AttributeError"),
     ],
 )
 def test_classes_that_cannot_be_built(name: str, said: str) -> None:
@@ -130,7 +130,7 @@ def test_the_simple_class_in_place_of_the_chat_class(name: str, forced: bool) ->
         ("qwen_vl_utils", True, False, "", "or set FORCE_QWENVL_VIDEO_READER=decord"),
         ("qwen_vl_utils", True, False, "decord", ""),
         ("qwen_vl_utils", True, False, "torchcodec", "or set FORCE_QWENVL_VIDEO_READER=decord"),
-        ("qwen_vl_utils", True, True, "opencv", "=opencv: qwen-vl-utils has decord, torchcodec"),
+        ("qwen_vl_utils", True, True, "opencv", "=opencv: qwen-vl-utils knows decord, torchcodec"),
         ("decord", True, False, "", ""),
         ("", False, False, "", ""),
     ],

@@ -239,7 +239,10 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
         (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),
         (["--judge", f"hf:{saved.path('none')}"], "none"),
         (["--judge", "none", "--batch", batch], "the judge none cannot be asked in batches"),
-        (["--judge", "hf:/a/folder", "--batch", batch], "the judge hf:/a/folder cannot be asked in"),
+        (
+            ["--judge", "hf:/a/folder", "--batch", batch],
+            "the judge hf:/a/folder cannot be asked in",
+        ),
     ):
         said = saved.judge(*arguments)
         assert isinstance(said.exception, TasksError), said.output

@@ -47,5 +47,7 @@ def test_built_once_and_a_broken_build_leaves_nothing(
 
 def test_a_folder_of_the_users_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x", encoding="utf-8")
-    refused(TasksError, "so nothing is written: name another", tiny.build_checkpoint, "gpt2", tmp_path)
+    refused(
+        TasksError, "so nothing is written: name another", tiny.build_checkpoint, "gpt2", tmp_path
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]

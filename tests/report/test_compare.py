@@ -23,8 +23,9 @@ from lmms_eval_tasks.benchmark import ASKED, Item
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.models.fake_replies import UNREADABLE
-from lmms_eval_tasks.report import compare, compared_runs, exports
+from lmms_eval_tasks.report import compare, compared_runs
 from lmms_eval_tasks.report.compared_runs import Side
+from lmms_eval_tasks.report.exchange import frames
 from lmms_eval_tasks.runs.rescore import rescore_saved
 from lmms_eval_tasks.tables import escaping
 from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
@@ -158,8 +159,8 @@ def test_a_run_may_be_called_anything(runs: list[Path], tmp_path: Path, name: st
     (file,) = folder.glob("*_results.json")
     results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": f"org/{name}"}
     file.write_text(json.dumps(results), encoding="utf-8")
-    found = list(exports.headline_rows(compared_runs.read_sides([runs[0], folder])))
-    row = exports.as_markdown(found).splitlines()[2]
+    found = list(frames.headline_rows(compared_runs.read_sides([runs[0], folder])))
+    row = frames.as_markdown(found).splitlines()[2]
     assert [one.strip() for one in row.split("|")[1:3]] == [found[0]["task"], found[0]["metric"]]
 
 
@@ -172,16 +173,14 @@ def test_differences_are_from_the_first_run_though_it_lacks_a_task(
     lost.unlink()
     (file,) = folder.glob("*_results.json")
     file.write_text(file.read_text("utf-8").replace('"one"', '"fewer"'), encoding="utf-8")
-    text = exports.as_markdown(
-        list(exports.headline_rows(compared_runs.read_sides([folder, *runs])))
-    )
+    text = frames.as_markdown(list(frames.headline_rows(compared_runs.read_sides([folder, *runs]))))
     heads = [one.strip() for one in text.splitlines()[0].split("|")]
     assert [one for one in heads if " minus " in one] == ["one minus fewer", "two minus fewer"]
 
 
 def test_a_run_of_a_part_without_our_section_says_so(runs: list[Path]) -> None:
     """The results file of a host without our hook has its config all the same."""
-    (row, *_) = exports.headline_rows(compared_runs.read_sides([runs[0]]))
+    (row, *_) = frames.headline_rows(compared_runs.read_sides([runs[0]]))
     assert "--limit 3" in row["limit"]
 
 
@@ -225,7 +224,7 @@ def test_how_replies_were_read_is_told(tmp_path: Path) -> None:
 def test_the_terminal_has_intervals_below_numbers(runs: list[Path], both: list[Side]) -> None:
     done = CliRunner().invoke(app, ["report", *map(str, runs), "--format", "text"])
     assert done.exit_code == 0, done.output
-    for row in exports.headline_rows(both):
+    for row in frames.headline_rows(both):
         assert f"{row['value']:.3f}" in done.output
     own = line(both, "maverix_av", "acc").numbers["one"]
     assert f"{own.low:.3f}–{own.high:.3f}" in done.output
@@ -321,7 +320,7 @@ def test_runs_on_other_data(runs: list[Path], tmp_path: Path) -> None:
     assert [one.text for one in own if one.kind is Kind.OTHER_ITEMS] == [told]
     (acc, *_) = compare.headlines(benchmark, [task], both)
     assert acc.differences["two"].value.n == count - 3
-    assert any(told in line for line in exports.condition_notes(both))
+    assert any(told in line for line in frames.condition_notes(both))
     first, second = compare.rows_of(task, both)
     assert len(first.keys() & second.keys()) == count - 3
     assert {name for name in second if name.endswith(" (two)")} == second.keys() - first.keys()
@@ -334,7 +333,7 @@ def test_an_invalid_run_is_in_no_difference(runs: list[Path], tmp_path: Path) ->
     stored = [Condition(Kind.INVALID, "56 of 96 verdicts failed", ("maverix_av",))]
     results["lmms_eval_tasks"] = {"maverix": {"conditions": as_dicts(stored)}, "invalid": {}}
     file.write_text(json.dumps(results), encoding="utf-8")
-    rows = list(exports.headline_rows(compared_runs.read_sides([runs[0], folder])))
+    rows = list(frames.headline_rows(compared_runs.read_sides([runs[0], folder])))
     own = {row["task"]: row for row in rows if row["run"] == "two"}
     assert not own["maverix_av"]["valid"]
     assert "difference" not in own["maverix_av"]

@@ -187,6 +187,23 @@ def test_opens_on_any_screen(browser: Any, page_file: Path, scheme: str, width: 
     assert opened.troubles == []
 
 
+def test_the_first_screen_has_a_card_for_each_benchmark(browser: Any, page_file: Path) -> None:
+    size = {"width": 1280, "height": 800}
+    page = Opened(browser, page_file, viewport=size).page
+    titles = ["CVRR-ES", "HAVEN", "MAIA", "MAVERIX", "MovieRecapsQA"]
+    assert page.title() == f"{', '.join(titles)}: one and two"
+    assert page.locator(".card h2").all_inner_texts() == titles
+    scales = page.locator(".card .scale")
+    assert scales.count() == 2 * len(titles)
+    assert page.locator(".card .number.s1").count() == len(titles)
+    label = page.locator(".card", has_text="maia agg_acc").locator(".scale").first
+    assert "Qwen-2.5-VL 72B 0.470" in (label.get_attribute("aria-label") or "")
+    for card in page.locator(".card").all():
+        assert card.bounding_box()["y"] < 800, "a card begins below the first screen"
+    for box in (scale.bounding_box() for scale in scales.all()):
+        assert 100 < box["width"] < 1280
+
+
 def test_filters_and_an_item_by_keyboard(browser: Any, page_file: Path) -> None:
     opened = Opened(browser, page_file)
     page = opened.page

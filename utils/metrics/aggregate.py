@@ -1,13 +1,14 @@
 """Numbers from items: accuracies in three forms, pools, means of categories.
 
-The types below declare the fields that a function reads of an item; a task's own type of item has
+The types below declare the fields of an item that a function reads; a task's own type of item has
 more fields (benchmark.py). All functions are pure, do not depend on the order of the items (sums
-use math.fsum over values, groups are keyed), and return None if a number does not exist.
+use math.fsum, groups have keys), and return None if a number does not exist.
 
 Each number has three forms (docs/metrics.md, "Every number in three"). The plain number counts
-every failed item as wrong. `_valid` leaves out items that could not be read or judged. `_failed` is
-the number of those. A failure of the candidate (no answer, no claim, a refusal, a truncated answer)
-is 0 in both forms, because abstaining must not pay.
+every failed item as wrong. `_valid` leaves out items that could not be read or judged. `_failed`
+counts the items that `_valid` leaves out. A failure of the candidate (no answer, no claim, a
+refusal, a truncated answer) counts as 0 in the plain number and in `_valid`, because a model must
+not gain by abstaining.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Outcome(TypedDict):
 
 
 class Graded(Outcome):
-    """A reply with its verdict: right, wrong, or between for a panel."""
+    """A reply with its verdict: right or wrong; for a panel also a value between them."""
 
     # 1 or 0, for a panel's mean 0..1; None without a verdict.
     right: ReadOnly[float | None]
@@ -50,7 +51,7 @@ class GradedItem(Graded):
 
 NO_CLAIMS = "no_claims"  # status of an answer in which the judge finds no claim
 CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated", NO_CLAIMS})
-NOT_JUDGED = "unjudged"  # status of an item that was not to be judged: judge `none`
+NOT_JUDGED = "unjudged"  # status of an item in a run without a judge (judge `none`)
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -65,7 +66,7 @@ def is_valid(item: Outcome) -> bool:
 
 
 def is_unjudged(items: Sequence[Outcome]) -> bool:
-    """Return True if a run waits for its judge (judge `none`): no answer was judged.
+    """Return True if no answer was judged, so that the run still needs its judge (judge `none`).
 
     Answers that never go to a judge, such as empty ones, do not make a run judged.
     """
@@ -74,9 +75,9 @@ def is_unjudged(items: Sequence[Outcome]) -> bool:
 
 
 def is_claimless(items: Sequence[Item]) -> bool:
-    """Return True if the judge found no claim in any answer, which is the judge's failure.
+    """Return True if the judge found no claim in any answer; then the judge failed, not the model.
 
-    False if all answers without claims look like refusals, which may claim nothing.
+    False if all answers without claims look like refusals, since a refusal may have no claim.
     """
     # Items of a metric may lack a status.
     told = [item for item in items if item.get("status") == NO_CLAIMS]
@@ -86,7 +87,10 @@ def is_claimless(items: Sequence[Item]) -> bool:
 
 
 def as_counted(items: Sequence[I]) -> Sequence[I]:
-    """Return a task's items as its numbers count them: `is_claimless` is a failure of the judge."""
+    """Return a task's items as its numbers count them.
+
+    If the items are `is_claimless`, the status `no_claims` becomes a failure of the judge.
+    """
     if not is_claimless(items):
         return items
     failed = {"status": f"judge_{NO_CLAIMS}", "dimensions": {}}
@@ -96,7 +100,7 @@ def as_counted(items: Sequence[I]) -> Sequence[I]:
 def accuracy(items: Sequence[Graded]) -> float | None:
     """Return the share of right items in 0..1, in which failed items count as wrong.
 
-    None if there is no number yet: no items, or a run that waits for its judge.
+    None if there are no items, or if the run is not judged yet (`is_unjudged`).
     """
     return None if is_unjudged(items) else mean(float(item["right"] or 0) for item in items)
 
@@ -104,7 +108,7 @@ def accuracy(items: Sequence[Graded]) -> float | None:
 def accuracy_valid(items: Sequence[Graded]) -> float | None:
     """Return the share of right items in 0..1 among readable and judged items.
 
-    None if there is no such item, or if the run waits for its judge.
+    None if there is no such item, or if the run is not judged yet (`is_unjudged`).
     """
     return None if is_unjudged(items) else accuracy([item for item in items if is_valid(item)])
 
@@ -127,7 +131,8 @@ def if_refusals_wrong(
     """Return the statistic with every answer that looks like a refusal counted as wrong.
 
     Args:
-        statistic: a function of items that reads only their right, points, geval or dimensions.
+        statistic: a function of items that reads only their fields `right`, `points`, `geval` and
+            `dimensions`.
     """
     nothing = {"score": 0.0, "status": "refused"}
 
@@ -144,7 +149,7 @@ def if_refusals_wrong(
 
 
 def count_failed(items: Sequence[Outcome]) -> int:
-    """Return the number of items that `_valid` leaves out: not read, not judged or not answered."""
+    """Return the number of items that `_valid` leaves out, since they were not read or judged."""
     return sum(not is_valid(item) for item in items)
 
 
@@ -154,7 +159,7 @@ def by_status(items: Iterable[Item]) -> dict[str, int]:
 
 
 def unlike(items_by_task: Mapping[str, Iterable[Item]]) -> str:
-    """Return the number of items by name, as text, if the ids of their items differ; else ""."""
+    """Return the number of items of each task, as text, if tasks have different ids; else ""."""
     ids = {name: frozenset(item["id"] for item in items) for name, items in items_by_task.items()}
     if len(set(ids.values())) < 2:
         return ""
@@ -172,7 +177,10 @@ def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
 def mean_of_groups(
     statistic: Callable[[Sequence[T]], float | None], key: Callable[[T], str], items: Sequence[T]
 ) -> float | None:
-    """Return the papers' average: the mean over groups with a value, each with the same weight."""
+    """Return the papers' average: the mean of the groups' values, each with the same weight.
+
+    A group without a value does not count.
+    """
     return mean(map(statistic, grouped(items, key).values()))
 
 
@@ -182,7 +190,7 @@ def mean_of_groups(
 class InPool(TypedDict):
     """An item that belongs to a pool of items on one question."""
 
-    id: ReadOnly[str]  # id of its question, a slash, its number
+    id: ReadOnly[str]  # the question's id, a slash, and the item's number in the pool
 
 
 def pool_of(item: InPool) -> str:
@@ -191,11 +199,14 @@ def pool_of(item: InPool) -> str:
 
 
 def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
-    """Return pools as items: right if complete and all right, else `incomplete` or `unread`.
+    """Return one item for each pool; a pool is right if it is complete and all its items are right.
+
+    The status of a pool is `incomplete` if items are missing, `unread` if one of them could not be
+    read or judged, else `ok`.
 
     Args:
-        items: the pairs.
-        size: number of pairs of a complete pool.
+        items: the items of all pools.
+        size: number of items of a complete pool.
     """
     made: list[GradedItem] = []
     for question, several in grouped(items, pool_of).items():
@@ -206,7 +217,7 @@ def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
         made.append(
             {
                 "id": question,
-                "video": several[0].get("video", ""),  # items of lmms-eval's table lack it
+                "video": several[0].get("video", ""),  # items for lmms-eval's table have none
                 "right": int(is_right),
                 "status": status if is_whole else "incomplete",
             }
@@ -219,7 +230,7 @@ def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
 
 @contextmanager
 def never_raises(name: str) -> Iterator[None]:
-    """Print an exception inside the context, or inside the decorated function, and go on.
+    """Print an exception in the block or in the decorated function, and continue.
 
     An exception would lose every result of the run. The decorated function returns None instead,
     and tables show N/A.

@@ -1,8 +1,8 @@
-"""Intervals clustered by video, tests of differences, and the clusters that a test needs.
+"""Intervals clustered by video, tests of differences, and the number of videos that a test needs.
 
-The clusters of every benchmark here are its videos. Questions on one video share its difficulty, so
-treating them as independent makes intervals too short (docs/statistics.md). Every function gives
-the same bits for the same items in any order; sums use `math.fsum`, which rounds once.
+The clusters of a benchmark are its videos. Questions on one video share its difficulty, so treating
+them as independent makes intervals too short (docs/statistics.md). Every function returns exactly
+the same numbers for the same items in any order; sums use `math.fsum`, which rounds once.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LEVEL = 0.95  # nominal coverage of every interval
-# Fewest clusters of an interval: Student's t of two, with one degree of freedom, says nothing.
+# Fewest clusters of an interval. With two, Student's t has one degree of freedom, and the interval
+# is too wide to say anything.
 FEWEST = 3
-GROUPS = 50  # most groups of clusters in `jackknife`
+GROUPS = 50  # largest number of groups of clusters in `jackknife`
 # From this number of clusters on, a difference is tested by Student's t. Intervals of 20 and more
 # clusters contain the truth 91 to 97 times in 100, intervals of fewer clusters 86 to 100 times
 # (benchmarks/coverage.py).
 FEW = 20
-FLIPS = 6  # fewest clusters that differ, for an interval: of 5, p is at least 2/2^5
-ZERO = 1e-12  # share of a scale; a value up to this is the rounding of a 0
+FLIPS = 6  # fewest clusters with a difference for an interval; with 5, p is at least 2/2^5 = 0.06
+ZERO = 1e-12  # a value up to this share of its scale counts as a 0 with a rounding error
 SAME = "none: every video gives the same value"
 
 
 def few(videos: int) -> str:
-    """Return the note on intervals of numbers of few videos; "" if there are enough videos."""
+    """Return a note that intervals from so few videos are approximate; "" for enough videos."""
     if not 0 < videos < FEW:
         return ""
     return (
@@ -56,7 +57,7 @@ class Interval:
     n: int  # number of items
     clusters: int
     undefined: int = 0  # number of groups of clusters without which the statistic has no value
-    df: int | None = None  # degrees of freedom of its t and its p-value; None without a t
+    df: int | None = None  # degrees of freedom of Student's t; None if the method uses no t
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -64,7 +65,7 @@ class Interval:
         return None if math.isnan(self.low) else (self.low, self.high)
 
     def as_dict(self) -> dict[str, float | str | None]:
-        """Return the interval in the form for JSON, in which nan becomes None."""
+        """Return the fields for JSON; nan becomes None."""
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in vars(self).items()
@@ -78,9 +79,10 @@ def clustered_mean(
 
     With m the mean, m_c the mean without cluster c and C clusters: variance = (C-1)/C * sum((m_c -
     m)^2), and the interval is m +- t * se with Student's t at C-1 degrees of freedom. For a share,
-    it is Wilson's (`_interval`). With clusters of one size, this is the common clustered standard
-    error; with every item a cluster, it is the ordinary one. With clusters of 1 to 60 items, it
-    contains the truth more often than the common one (benchmarks/coverage.py).
+    it is Wilson's (`_interval`). If all clusters have the same size, se is the common clustered
+    standard error; if every item is a cluster, it is the ordinary standard error. With clusters of
+    1 to 60 items, the interval contains the truth more often than one with the common clustered
+    standard error (benchmarks/coverage.py).
 
     Args:
         values: one finite number for each item; drop undefined items first, and count them
@@ -89,7 +91,7 @@ def clustered_mean(
         share: True if the mean is a share, so that the interval lies in 0..1.
 
     Raises:
-        ValueError: no values, unequal lengths, a value that is not finite.
+        ValueError: there are no values, lengths differ, or a value is not finite.
     """
     if not all(map(math.isfinite, values)):
         raise ValueError("a value is not finite; leave undefined items out and count them")
@@ -112,28 +114,29 @@ def jackknife(
     share: bool = False,
     coefficient: bool = False,
 ) -> Interval:
-    """Return the interval of any statistic, from its values without one cluster each.
+    """Return the interval of any statistic, computed again without each cluster in turn.
 
-    With v_c the statistic without cluster c, v their mean and C clusters: variance = (C-1)/C *
-    sum((v_c - v)^2), and the ends are those of `clustered_mean`. More than GROUPS clusters are left
-    out in GROUPS groups, each in turn (the delete-a-group jackknife), so that a slow statistic is
-    computed only so many times. The degrees of freedom are then those of the groups. Intervals of
-    kappa contain the truth 93 to 100 times in 100 (benchmarks/coverage.py). Percentiles of
-    resamples, which need a seed, contained it 83 times with 5 clusters.
+    With v_c the statistic without cluster c, v the mean of all v_c and C clusters: variance =
+    (C-1)/C * sum((v_c - v)^2), and the ends are computed as in `clustered_mean`. More than GROUPS
+    clusters are divided into GROUPS groups, and each group is left out in turn (the delete-a-group
+    jackknife), so that a slow statistic is computed at most GROUPS + 1 times. C is then the number
+    of groups. Intervals of kappa contain the truth 93 to 100 times in 100 (benchmarks/coverage.py).
+    A bootstrap, which needs a seed, contained it 83 times in 100 with 5 clusters.
 
     Args:
-        statistic: function of items in any order; None, nan or infinity mean undefined.
+        statistic: function of items in any order; None, nan and infinity mean undefined.
         items: the statistic's items, of any type.
         clusters: each item's cluster, in the same order.
         share: True if the statistic is a share, so that the interval lies in 0..1.
-        coefficient: True if the statistic lies in -1..1 (a kappa), where its interval is cut.
+        coefficient: True if the statistic lies in -1..1 (a kappa); its interval is cut there.
 
     Returns:
-        The interval. It has no ends if the statistic is undefined on all items, or without more
-        than a tenth of the groups, whose number is `undefined`.
+        The interval. `undefined` is the number of groups without which the statistic is undefined.
+        There are no ends if that is more than a tenth of the groups, or if the statistic of all
+        items is undefined.
 
     Raises:
-        ValueError: no items, unequal lengths.
+        ValueError: there are no items, or lengths differ.
     """
     groups = _grouped(items, clusters)
     names = sorted(groups)
@@ -165,10 +168,10 @@ def _interval(
 ) -> Interval:
     """Return the interval of an estimate from its variance; without ends if the variance is None.
 
-    It is Student's t. For a share, it is Wilson's interval with that t and with the number of items
-    that gives the standard error (n of Wilson = p(1-p)/se^2), since the t interval of a share of 0
-    would be 0 to 0. If the standard error is 0, this number is that of the clusters, as if a
-    cluster were one item.
+    The interval is Student's t, except for a share, since the t interval of a share of 0 would be 0
+    to 0. The interval of a share is Wilson's with the same t. Its number of items n is the one that
+    would give the standard error: n = p(1-p)/se^2. If the standard error is 0, n is the number of
+    clusters, as if a cluster were one item.
     """
     se = None if variance is None else math.sqrt(variance)
     if se is not None and se <= ZERO * max(1.0, abs(estimate)):
@@ -200,24 +203,25 @@ def mean_difference(
 ) -> tuple[Interval, float | None]:
     """Return a mean of paired differences with its interval, and the p-value of no difference.
 
-    From FEW clusters on, both are Student's t. Below, both are those of the exact sign-flip test.
-    Without a difference, the sum of a cluster's differences is equally likely to have the other
-    sign. So p is the share of the 2^C choices of signs for which the total sum is at least as far
-    from 0. The interval holds every difference that this test does not reject at 1 - LEVEL. Its
-    ends are the k-th smallest and the k-th largest of the means over the 2^C - 1 subsets of
-    clusters (Hartigan's typical values), k = floor(2^C (1 - LEVEL) / 2). If fewer than FLIPS
-    clusters differ at all, the test can reject nothing: there is no interval, and p is exact for
-    any number of clusters.
+    With FEW clusters or more, interval and p-value are those of Student's t. With fewer clusters,
+    they are those of the exact sign-flip test: if there is no difference, a cluster's sum of
+    differences has either sign with the same probability. So p is the share of the 2^C choices of
+    signs for which the total sum is at least as far from 0 as it is. The interval contains every
+    difference that this test does not reject at 1 - LEVEL. Its ends are the k-th smallest and the
+    k-th largest of the means over the 2^C - 1 subsets of clusters (Hartigan's typical values), with
+    k = floor(2^C (1 - LEVEL) / 2). If fewer than FLIPS clusters have a difference, the test cannot
+    reject anything: there is no interval, and p is that of the sign-flip test for any number of
+    clusters.
 
     Args:
         rises: one finite number for each item that both runs share.
         clusters: each item's cluster, in the same order.
 
     Returns:
-        The interval, and p; p is None for fewer than FEWEST clusters.
+        The interval, and p, which is None for fewer than FEWEST clusters.
 
     Raises:
-        ValueError: no items, unequal lengths, a value that is not finite.
+        ValueError: there are no items, lengths differ, or a value is not finite.
     """
     made = clustered_mean(rises, clusters)
     if made.clusters < FEWEST:
@@ -226,7 +230,7 @@ def mean_difference(
     differ = [one for one in own if abs(one[0]) > ZERO * max(1.0, abs(own[0][0]), abs(own[-1][0]))]
     several = len(differ) >= FLIPS
     if several and made.clusters >= FEW:
-        # If all clusters are alike, only equal signs give a sum that is as far from 0.
+        # If all clusters have the same sum, only two choices of signs give a sum as far from 0.
         return made, p_value(made) if made.se else 2.0 ** (1 - made.clusters)
     import numpy as np
 
@@ -234,8 +238,8 @@ def mean_difference(
     for total, size in own if several else differ:
         sums, sizes = np.append(sums, sums + total), np.append(sizes, sizes + size)
     sums[np.abs(sums) <= ZERO * max(1.0, float(np.abs(sums).max()))] = 0
-    # After the signs of a subset are flipped, the sum is as far from 0 if the subset's sum is 0 or
-    # below.
+    # Flipping the signs of a subset gives a sum as far from 0 if the subset's sum is at most 0 (or,
+    # for a negative total, at least 0).
     p = min(1.0, 2 * min(np.count_nonzero(sums <= 0), np.count_nonzero(sums >= 0)) / len(sums))
     low = high = math.nan
     if not several:
@@ -250,9 +254,9 @@ def mean_difference(
 
 
 def p_value(difference: Interval) -> float | None:
-    """Return the two-sided p-value of no difference, by the interval's t.
+    """Return the two-sided p-value of no difference, from the t of an interval.
 
-    None if the interval has no t, or fewer than FEW clusters.
+    None if the interval has no t, or has fewer than FEW clusters.
     """
     if difference.df is None or not difference.se or difference.clusters < FEW:
         return None
@@ -261,18 +265,18 @@ def p_value(difference: Interval) -> float | None:
     return 2 * float(stdtr(difference.df, -abs(difference.estimate / difference.se)))
 
 
-POWER = 0.8  # probability of finding an existing difference, at a level of 1 - LEVEL
+POWER = 0.8  # probability that a test at the level 1 - LEVEL finds an existing difference
 
 
 def clusters_needed(se: float, clusters: int, difference: float) -> int:
-    """Return the number of such clusters that a test needs to find a difference with POWER.
+    """Return the number of clusters with which a test finds a difference with probability POWER.
 
-    The normal approximation is C * (se * (z_.975 + z_.80) / difference)^2.
+    The normal approximation is clusters * (se * (z_.975 + z_.80) / difference)^2.
 
     Args:
-        se: the standard error of such a difference with `clusters`.
-        clusters: number of clusters, at least 1.
-        difference: the difference, above 0.
+        se: the standard error of a difference, measured with `clusters` clusters.
+        clusters: number of these clusters, at least 1.
+        difference: the difference to find, above 0.
     """
     normal = NormalDist()
     reach = normal.inv_cdf((1 + LEVEL) / 2) + normal.inv_cdf(POWER)

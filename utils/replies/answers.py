@@ -1,20 +1,21 @@
 """The letter that a model's reply chooses, or the reason why there is none (docs/metrics.md).
 
-Reasoning, and everything from the next turn on, is removed first. A place that names a letter is a
-statement, and statements have ranks (forms.yml has a row for each form):
+Reasoning is removed first, and so is any further turn of a conversation. A place in the rest that
+names a letter is a statement. Statements have ranks, the best first (forms.yml lists their forms):
 
 - machine: `\\boxed{C}`, `<answer>C</answer>`, `{"answer": "C"}`, "Final answer: C";
 - label: a label or a copula, "Answer: C", "la risposta è la C", in the languages of languages.yml;
-- alone: the letter as the whole reply, its first line or its last, alone or before its option's
-  text;
+- alone: the letter as the whole reply, its first line or its last line, alone or before its
+  option's text;
 - verdict: a verdict on letters, "C is correct", "A ✗, C ✓".
 
-Only the best rank in the reply is read. Its statements must name one letter; if they do not, the
-last one counts if the words between them announce a correction ("wait", "anzi"), else the reply is
-unparsed. A lower rank never changes the letter: it can only make the reply unparsed. An option's
-text stands for its letter if it is the whole of a statement or of the reply. Denials, questions,
-suppositions, quotations, hearsay and struck-out text are no statements. A letter is never guessed;
-guards tell letters from words and names ("A man runs", "E poi", "G major", "Team B").
+Only the best rank that occurs decides. Its statements must name the same letter. If they do not,
+the last one counts if words between them announce a correction ("wait", "anzi"); otherwise the
+reply is unparsed. A statement of a lower rank never changes the letter, but it can contradict it
+and so make the reply unparsed. The text of an option means its letter if it is a whole statement or
+the whole reply. Denials, questions, suppositions, quotations, hearsay and struck-out text are no
+statements. A letter is never guessed; rules (`guards`) tell letters from words and names ("A man
+runs", "E poi", "G major", "Team B").
 """
 
 from __future__ import annotations
@@ -43,35 +44,38 @@ from lmms_eval_tasks.utils.replies.letter_statements import (
 )
 from lmms_eval_tasks.utils.replies.reply_text import fold, has_words, normalise, shape
 
-PLAIN_LETTERS = frozenset("BCDFGHJKLMNPQRSTUVWXYZ")  # A, E, I, O are words in one of the languages
+# Letters that are no word in any of the languages; A, E, I and O are.
+PLAIN_LETTERS = frozenset("BCDFGHJKLMNPQRSTUVWXYZ")
 
 
 class LetterChoice(NamedTuple):
-    """A letter with the rank of its statement, or None and None with the reason."""
+    """The result of reading a reply: a letter, or a status that says why there is none."""
 
     letter: str | None
     status: str  # ok | unparsed | empty | truncated | refused | model_error
-    rule: str | None  # machine | label | alone | verdict | text
+    rule: str | None  # rank of the statement: machine | label | alone | verdict | text; or None
 
 
 _UNPARSED = LetterChoice(None, "unparsed", None)
 
 
 def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
-    """Return the letter that `text` chooses among `options` (option 0 is A); no text raises.
+    """Return the letter that the reply `text` chooses among `options` (option 0 is A).
 
-    A reply counts as a refusal only if it has no statement, so "I'm sorry ... Answer: B" is B. For
-    a choice "I cannot tell from the video" is a refusal too: it chooses nothing, so it must not
-    score (`refusals.declines`).
+    A reply is a refusal only if it has no statement, so "I'm sorry ... Answer: B" is B. "I cannot
+    tell from the video" is a refusal, too, since it chooses no option and must not score
+    (`refusals.declines`). No text raises an exception.
 
     Raises:
-        ValueError: not 1 to 26 options.
+        ValueError: the number of options is not 1 to 26.
     """
     if not 1 <= len(options) <= len(string.ascii_uppercase):
         raise ValueError(f"{len(options)} options; letters exist for 1 to 26")
     reply = shape(text)
     if not reply.has_text:
         return LetterChoice(None, reply.status, None)
+    if letter := _letter_alone(reply.text, options):
+        return LetterChoice(letter, "ok", "alone")
     texts = [normalise(option) for option in options]
     folded = dict(zip(string.ascii_uppercase, map(fold, texts), strict=False))
     item = OptionTexts(folded, max(map(len, texts)))
@@ -80,10 +84,21 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
         lettered = _with_letters(normalise(shown), item)
         if choice := _read(lettered, item, _machine(lettered, item)):
             return choice
-    if letter := _called(visible, item):
-        return LetterChoice(letter, "ok", "text")
+    if called := _called(visible, item):
+        return LetterChoice(called, "ok", "text")
     declined = reply.status == "refused" or refusals.declines(visible, texts)
     return LetterChoice(None, "refused", None) if declined else _UNPARSED
+
+
+def _letter_alone(text: str, options: Sequence[str]) -> str:
+    """Return the letter of a reply such as "A" or "A."; "" for any other reply.
+
+    Most replies are so, and the rules for all others come to the same at 30 times the cost.
+    """
+    letter = text.strip().removesuffix(".")
+    is_letter = letter in string.ascii_uppercase[: len(options)] and len(letter) == 1
+    # An option's own text may be a letter or a short word: then these rules do not hold.
+    return letter if is_letter and all(len(option) > 3 for option in options) else ""
 
 
 def _called(text: str, item: OptionTexts) -> str | None:
@@ -103,14 +118,14 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
     Args:
         text: the reply, normalised.
         item: the options' texts.
-        machine: places in a machine's form. A place without a letter states nothing; within these
-            places nothing else is a statement.
+        machine: the places of the rank "machine". A place that names no letter is no statement.
+            Nothing else inside these places is a statement.
     """
     judged, is_all = _judged(text, item)
     listed = _listed(text)
     found = {
         "label": _outside(_find(text, item, "label"), (*machine, *listed)),
-        # If all letters have verdicts, they are no statements alone.
+        # If all letters have verdicts, no letter is a statement of the rank "alone".
         "alone": [] if is_all else _outside(_alone(text, item), (*machine, *listed)),
         "verdict": [
             *_outside(_find(text, item, "verdict"), machine),
@@ -130,7 +145,7 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
         found["text"] = [Said(frozenset(first), 0, 0)]
         ranks.append("text")
     for rank in ranks[1:] if not last.final else ():
-        # After the statement only a letter alone makes it doubtful.
+        # Behind the statement, only the rank "alone" can contradict it.
         always = rank == "alone" and ranks[0] != "machine"
         lower = [one for one in found[rank] if always or one.end <= last.start]
         lower = [one for one in lower if not forms.guards()["soft"].match(text, one.end)]
@@ -139,7 +154,7 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
     against = [one for one in others if one.letters != last.letters]
     correction, again = forms.guards()["correction"], forms.guards()["corrected letter"]
     doubted = not all(correction.search(text, one.end, last.end) for one in against)
-    # A later correction, in a form of a lower rank or of none.
+    # A later correction by a statement of a lower rank, or by a letter in no form.
     behind = [one for rank in ranks[1:] for one in found[rank] if one.start >= last.end]
     doubted |= any(
         one.letters != last.letters and correction.search(text, last.end, one.end) for one in behind
@@ -156,7 +171,7 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
 def _listed(text: str) -> list[Said]:
     """Return the items of lists of options: consecutive lines that begin with A, B, ...
 
-    A list that was cut after its first item is known by its announcement ("each option:").
+    A single line is such a list only if the line before it announces one ("each option:").
     """
     guards = forms.guards()
     runs: list[list[Said]] = []
@@ -182,7 +197,7 @@ def _listed(text: str) -> list[Said]:
 
 
 def _machine(text: str, item: OptionTexts) -> list[Said]:
-    """Return the places in a machine's form, in order."""
+    """Return the places of the rank "machine", in order, also those that name no letter."""
     found = []
     for form in forms.of_rank("machine"):
         for match in form.pattern.finditer(text) if "content" in form.pattern.groupindex else ():
@@ -208,7 +223,7 @@ def _outside(statements: Iterable[Said], places: Sequence[Said]) -> list[Said]:
 
 
 def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
-    """Yield the statements in the rank's forms by place, without denied ones."""
+    """Yield the statements of a rank by their places, without denied, quoted or supposed ones."""
     found: dict[int, tuple[LetterStatement, int]] = {}
     heads: set[int] = set()
     said = fold(text)
@@ -238,7 +253,7 @@ def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
 
 
 def _alone(text: str, item: OptionTexts) -> list[Said]:
-    """Return letters that are the whole text or its first line, or a line, or a closing word."""
+    """Return the statements of the rank "alone", in the order of their ends."""
     found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
     start = text.find("\n") + 1
     for line in text.split("\n")[1:]:
@@ -277,7 +292,10 @@ def _whole(text: str, item: OptionTexts) -> Said | None:
 
 
 def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
-    """Return verdicts on letters: words if they cover all letters, else check marks only.
+    """Return the verdicts on letters, such as "A is wrong, B is right" or "A ✗, B ✓".
+
+    Words count only if the text has verdicts on all letters and nothing else; otherwise only check
+    marks count, since words may be about anything.
 
     Returns:
         The statements, and True if the text has verdicts on all letters and nothing else.
@@ -302,7 +320,7 @@ def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
 
 
 def _judged_items(text: str, listed: Sequence[Said], item: OptionTexts) -> list[Said]:
-    """Return the one affirmed item of a list of all options whose other items are all denied."""
+    """Return the affirmed item of a list of options; [] unless all other items are denied."""
     guards = forms.guards()
     kinds = [
         bool(guards["item affirmed"].search(text, one.start, one.end))

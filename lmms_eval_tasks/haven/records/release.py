@@ -232,8 +232,9 @@ def read_texts(*files: Path) -> dict[str, Any]:
             kept = {name: fields[name] for name in JsonVideo.model_fields if name in fields}
             video = found.setdefault(key, {})
             if differing := [name for name in kept if video.get(name, kept[name]) != kept[name]]:
+                place = f"{file}, line {number}"
                 raise DataError(
-                    f"{file}, line {number}: the field {differing[0]} of {key} differs from an earlier line"
+                    f"{place}: the field {differing[0]} of {key} differs from an earlier line"
                 )
             video.update(kept)
     if not found:

@@ -240,7 +240,9 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     other = '{"video_id": "video_1", "frames": []}'
     (folder / "v2v.jsonl").write_text(f"{other}\n", encoding="utf-8")
     (folder / "._v2v.jsonl").write_bytes(b"\0\5\x16\7\xff")  # as macOS leaves them
-    assert "v2v.jsonl, line 1: the field frames of video_1 differs from an earlier line" in refused(tmp_path)
+    assert "v2v.jsonl, line 1: the field frames of video_1 differs from an earlier line" in refused(
+        tmp_path
+    )
     (folder / "v2v.jsonl").write_text("\n", encoding="utf-8")
     (folder / "temporal.jsonl").unlink()
     assert refused(tmp_path).endswith("video_1: v2t.jsonl + v2v.jsonl, clips: the field is missing")

@@ -9,6 +9,7 @@ import string
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,6 +51,35 @@ def test_letters_reach_as_far_as_the_options(n_options: int) -> None:
             assert answers.read_choice(reply, options).letter == (letter if i < n_options else None)
     for wrong in (0, 27):
         refused(ValueError, "1 to 26", answers.read_choice, "A", ["x"] * wrong)
+
+
+def test_a_letter_alone_is_read_as_all_rules_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short way for most replies: equal to the long one, or not taken."""
+    texts = [
+        "La A vince",
+        "Vitamina B",
+        "B è giusta",
+        "Nessuna delle due",
+        "both",
+        "true",
+        "Plan A",
+    ]
+    texts += [
+        "A. Rossi",
+        "option B",
+        "I cannot tell from the video",
+        "Yes, it is.",
+        "vero",
+        "C dur",
+    ]
+    pairs = [OPTIONS, EIGHT, *([a, b] for a in texts for b in texts if a != b)]
+    replies = [
+        f"{space}{letter}{dot}" for letter in "ABCH" for dot in ("", ".") for space in ("", " \n")
+    ]
+    short = {(r, *own): answers.read_choice(r, own) for own in pairs for r in replies}
+    monkeypatch.setattr(answers, "_letter_alone", lambda *_: "")
+    for (reply, *own), choice in short.items():
+        assert answers.read_choice(reply, own) == choice, (reply, own)
 
 
 SIGNS = [
