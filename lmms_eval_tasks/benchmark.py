@@ -427,7 +427,7 @@ class Benchmark:
 
     def status(self, root: Path) -> DataStatus:
         """Return the state of the data below a data root; errors become `DataStatus.problem`."""
-        place = root / self.name
+        place = settings.data_folder(self.name, root)
         try:
             if not place.exists():
                 return DataStatus(place, problem=self.how_to_get)

@@ -394,9 +394,18 @@ def data_root() -> Path:
     return cache_dir() / SAMPLE if is_sample() else value(DATA) or cache_dir() / "data"
 
 
-def data_folder(benchmark: str) -> Path:
-    """Return a benchmark's folder below the data root; it may not exist."""
-    return data_root() / benchmark
+def data_folder(benchmark: str, root: Path | None = None) -> Path:
+    """Return a benchmark's folder below a data root; it may not exist.
+
+    A root one level too deep, such as `--data data/maia`, is the folder itself.
+
+    Args:
+        benchmark: name of the benchmark.
+        root: the data root; None for that of the settings.
+    """
+    root = data_root() if root is None else root
+    place = root / benchmark
+    return root if root.name == benchmark and not place.exists() else place
 
 
 def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.runs import prepare
@@ -292,6 +294,27 @@ def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) ->
     says = f"{taken}: another file than {source}.*remove it first"
     refused(DataError, says, benchmark.prepare, source, place.parent, link=True)
     assert taken.read_text(encoding="utf-8") == "[]"
+
+
+def test_data_status_of_some_benchmarks_and_of_odd_roots(sample_root: Path, tmp_path: Path) -> None:
+    def run(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli.app, ["data", "status", *words])
+        return done.exit_code, str(done.exception) if done.exit_code else done.output
+
+    deep = sample_root / "maia"
+    for root in (sample_root, deep):  # one level too deep
+        code, told = run("maia", "--data", str(root))
+        assert code == 0
+        assert "maia: 2 of 100 videos" in told
+        assert "haven" not in told
+    for words, says in (
+        (("--data", str(tmp_path / "none")), f"{tmp_path / 'none'}: no such folder (--data ROOT"),
+        (("mai", "--data", str(sample_root)), "no benchmark 'mai'; did you mean maia?"),
+    ):
+        code, told = run(*words)
+        assert (code, says in told) == (1, True), told
+    empty = registry.load_benchmark("maia").status(tmp_path)
+    assert (empty.where, bool(empty.problem)) == (tmp_path / "maia", True)
 
 
 @table("name", [name for name in registry.NAMES if name not in ("haven", "maia")])

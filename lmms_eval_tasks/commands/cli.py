@@ -10,7 +10,8 @@ import typer
 from rich.padding import Padding
 from rich.table import Table
 
-from lmms_eval_tasks import __version__, registry, sample, settings
+from lmms_eval_tasks import __version__, registry, settings
+from lmms_eval_tasks.command_options import with_settings
 from lmms_eval_tasks.commands import (
     agreement_command,
     doctor_command,
@@ -116,21 +117,28 @@ def demo(
 
 
 @data_app.command()
-def status() -> None:
+@with_settings(settings.DATA)
+def status(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[BENCHMARK]...", help="Default: all.")
+    ] = None,
+) -> None:
     """Show each benchmark's data: where it is, and which videos are missing or unreadable."""
     root = settings.data_root()
-    sample.ready()
+    if settings.value(settings.DATA) and not root.is_dir():
+        raise DataError(f"{root}: no such folder ({settings.DATA.option} ROOT, {settings.DATA})")
+    wanted = [registry.find_benchmark(name) for name in names or ()]
     left = ("benchmark", "found", "where", "version")
     table = Table(
         *left,
-        title=f"Data root: {root} (to change it: lmms_eval {settings.DATA.option} ROOT, "
+        title=f"Data root: {root} (to change it: {settings.DATA.option} ROOT, "
         f"or {settings.DATA}=ROOT)",
         title_justify="left",
     )
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
-    for benchmark in registry.usable_benchmarks():
+    for benchmark in wanted or registry.usable_benchmarks():
         name, found = benchmark.name, benchmark.status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
         kinds = [why.partition(":")[0] for why in found.bad.values()]

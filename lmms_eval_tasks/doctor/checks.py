@@ -156,7 +156,7 @@ class Examination:
 
     def _tasks(self) -> Findings:
         root = settings.data_root()
-        there = [name for name in registry.NAMES if (root / name).is_dir()]
+        there = [name for name in registry.NAMES if settings.data_folder(name).is_dir()]
         if not self._names and not there:
             get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE, or"
             mend = f"{get} {settings.DATA.option} ROOT, or {settings.DATA.option} {settings.SAMPLE}"

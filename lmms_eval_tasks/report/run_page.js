@@ -17,6 +17,40 @@
     made.append(...children.flat().filter((child) => child != null && child !== ""));
     return made;
   };
+  /* --- charts as files, in the colours that the reader sees ------------------------------------ */
+
+  const drawing = (svg) => {
+    const style = getComputedStyle(document.documentElement);
+    const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    for (const [name, value] of [["width", "100%"], ["height", "100%"], ["fill", "var(--page)"]]) ground.setAttribute(name, value);
+    const copy = svg.cloneNode(true);
+    copy.prepend(ground);
+    return new XMLSerializer().serializeToString(copy)
+      .replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+  };
+  const save = (blob, name) => {
+    const link = make("a", { href: URL.createObjectURL(blob), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  for (const figure of document.querySelectorAll("figure")) {
+    const name = figure.getAttribute("aria-label").replace(/[^\w-]+/g, "_");
+    const svg = figure.querySelector("svg");
+    const text = () => drawing(svg);
+    const asPicture = async () => {
+      const picture = new Image();
+      picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text())}`;
+      await picture.decode();
+      const [width, height] = ["width", "height"].map((side) => 2 * svg[side].baseVal.value);
+      const canvas = Object.assign(document.createElement("canvas"), { width, height });
+      canvas.getContext("2d").drawImage(picture, 0, 0, width, height);
+      canvas.toBlob((blob) => save(blob, `${name}.png`), "image/png");
+    };
+    const asText = () => save(new Blob([text()], { type: "image/svg+xml" }), `${name}.svg`);
+    figure.after(make("p", { class: `save ${figure.className}` },
+      make("button", { type: "button", onclick: asText, "aria-label": `SVG of ${name}` }, "SVG"),
+      make("button", { type: "button", onclick: asPicture, "aria-label": `PNG of ${name}` }, "PNG")));
+  }
   const [index, media] = await Promise.all([unpack("data-index"), unpack("data-media")]);
   const sides = index.sides;
   const several = sides.length > 1;
@@ -173,7 +207,7 @@
   const rules = alike(index.of.flatMap((one) => one.read_by)); /* none of open answers */
   const columns = [
     ...wide(column("task", "task", { width: 130 })),
-    column("item", "id", narrow ? { formatter: end } : { width: 230 }),
+    column("item", "id", narrow ? { formatter: end, minWidth: 170 } : { width: 230 }),
     ...wide(column("category", "split", { width: 150 })),
     ...sides.flatMap((label, k) => [
       { title: several ? label : "result", field: `value${k}`, width: narrow ? 90 : 135, ...titled,

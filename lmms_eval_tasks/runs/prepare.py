@@ -137,8 +137,8 @@ def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     every = loaded.release.n_records + len(loaded.release.problems)
     empty = [name for name in names if not benchmark.docs(loaded, name)]
     told = [
-        f"{name}: none of {every:,} {benchmark.title} {benchmark.records} can be run: "
-        + (f"\n{listed(left_out)}" if left_out else "the data have nothing for this task")
+        f"{name}: none of {every:,} {benchmark.title} {benchmark.records} can be run:"
+        + (f"\n{listed(left_out)}" if left_out else " the data have nothing for this task")
         for name in empty
         for left_out in (loaded.left_out(name),)
     ]

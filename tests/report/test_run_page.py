@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.report import compared_runs, run_page
@@ -202,6 +203,35 @@ def test_the_first_screen_has_a_card_for_each_benchmark(browser: Any, page_file:
         assert card.bounding_box()["y"] < 800, "a card begins below the first screen"
     for box in (scale.bounding_box() for scale in scales.all()):
         assert 100 < box["width"] < 1280
+
+
+def test_charts_are_saved_as_files(browser: Any, page_file: Path, tmp_path: Path) -> None:
+    opened = Opened(browser, page_file, color_scheme="dark", accept_downloads=True)
+    page = opened.page
+    charts = page.locator("#compare > figure.wide")
+    buttons = page.locator("#compare > .save.wide")
+    assert charts.count() == buttons.count() == 5
+    for kind in ("SVG", "PNG"):
+        with page.expect_download() as waiting:
+            buttons.first.get_by_text(kind).click()
+        saved = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(saved)
+        assert saved.name == f"CVRR-ES_main_numbers.{kind.lower()}"
+    text = (tmp_path / "CVRR-ES_main_numbers.svg").read_text(encoding="utf-8")
+    assert "var(" not in text
+    assert 'fill="#14171d"' in text  # the ground of the dark setting
+    with Image.open(tmp_path / "CVRR-ES_main_numbers.png") as picture:
+        width = charts.first.locator("svg").evaluate("(svg) => svg.width.baseVal.value")
+        assert picture.width == pytest.approx(2 * width, abs=2)
+        assert len(set(picture.convert("RGB").getdata())) > 10
+    assert opened.troubles == []
+
+
+def test_ids_can_be_read_on_a_phone(browser: Any, page_file: Path, tmp_path: Path) -> None:
+    page = Opened(browser, page_file, viewport={"width": 390, "height": 800}).page
+    cell = page.locator(".tabulator-row .tabulator-cell").first
+    assert cell.bounding_box()["width"] >= 170
+    assert cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth")
 
 
 def test_filters_and_an_item_by_keyboard(browser: Any, page_file: Path) -> None:
