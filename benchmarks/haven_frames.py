@@ -41,7 +41,7 @@ from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import data, options
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.records.record import Record
-from lmms_eval_tasks.host.names import doc_to_messages
+from lmms_eval_tasks.host.task_functions import doc_to_messages
 from lmms_eval_tasks.media import indexed_frames
 from lmms_eval_tasks.utils.media import worker
 

@@ -18,7 +18,8 @@ To write a benchmark:
    of an item, and `metrics` turn items into numbers.
 3. If a number needs the items of several tasks, add a `JointMetric`.
 4. Write a YAML file for each task. It names functions that are the same for all benchmarks, such
-   as `process_docs: !function lmms_eval_tasks.host.names.docs_TASK` (host/names.py).
+   as `process_docs: !function lmms_eval_tasks.host.task_functions.docs_TASK`
+   (host/task_functions.py).
 5. Name an instance of the class as an entry point (registry.py). `lmms_eval --tasks TASK` then runs
    the task, and `lmms-eval-tasks doctor --tasks TASK` checks it.
 

@@ -31,7 +31,7 @@ from lmms_eval_tasks.utils.saved_runs import SavedRun
 from tests.checks import refused, table
 
 ITEMS = (PairItem, OevqaItem, ChoiceItem, OpenItem, RecapItem, HavenItem, CvrrItem, RatingItem)
-# What the run adds to items, of which not every task says that it reads it (host/names.py).
+# Fields that the run adds to items; not every task declares them (host/task_functions.py).
 OF_THE_RUN = {"media", "asked_hash", "arrived", "at_limit"}
 
 

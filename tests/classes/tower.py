@@ -34,11 +34,11 @@ def watched() -> Iterator[list[Request]]:
     import torch
     from transformers.generation.utils import GenerationMixin
 
-    from lmms_eval_tasks.host import names
+    from lmms_eval_tasks.host import task_functions
 
     given: dict[str, Request] = {}
     found: list[Request] = []
-    to_visual, to_messages = names.doc_to_visual, names.doc_to_messages
+    to_visual, to_messages = task_functions.doc_to_visual, task_functions.doc_to_messages
     generate = GenerationMixin.generate
 
     def doc_to_visual(doc: Any) -> Any:
@@ -62,8 +62,8 @@ def watched() -> Iterator[list[Request]]:
 
     with (
         patch.object(GenerationMixin, "generate", seen),
-        patch.object(names, "doc_to_visual", doc_to_visual),
-        patch.object(names, "doc_to_messages", doc_to_messages),
+        patch.object(task_functions, "doc_to_visual", doc_to_visual),
+        patch.object(task_functions, "doc_to_messages", doc_to_messages),
     ):
         yield found
 

@@ -26,10 +26,10 @@ def sample_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def stated(monkeypatch: pytest.MonkeyPatch) -> Stated:
     """`Stated` as the user's judge."""
-    from lmms_eval_tasks.host import names
+    from lmms_eval_tasks.host import task_functions
 
     judge = Stated()
-    monkeypatch.setattr(names, "usable", lambda config: judge)
+    monkeypatch.setattr(task_functions, "usable", lambda config: judge)
     return judge
 
 

@@ -14,7 +14,7 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.runs import rescore
@@ -114,7 +114,7 @@ class Stated:
 
 def sampled(given: Mapping[str, Any], reply: str) -> dict[str, Item]:
     """What the host logs of a reply, by metric."""
-    found: dict[str, Item] = json.loads(json.dumps(names.process_results(given, [reply])))
+    found: dict[str, Item] = json.loads(json.dumps(task_functions.process_results(given, [reply])))
     return found
 
 

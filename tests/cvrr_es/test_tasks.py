@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.settings import (
 )
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.judges.verdict import Status, Verdict
 from lmms_eval_tasks.runs import prepare, rescore, scoring
 from tests.cvrr_es.scored import (
@@ -61,7 +61,7 @@ def test_no_reference_and_no_judge_in_a_request(on_sample: Path) -> None:
     for task in JUDGE_TASKS:
         searched = 0
         for one in docs(task):
-            sent = json.dumps(names.doc_to_messages(one), default=str, ensure_ascii=False)
+            sent = json.dumps(task_functions.doc_to_messages(one), default=str, ensure_ascii=False)
             assert one["question"] in sent
             for name in (*MODELS, FLAT, "invented"):
                 assert name not in sent
@@ -77,8 +77,8 @@ def test_the_bare_question_and_with_the_hint(on_sample: Path) -> None:
     bare, hint = docs(ANSWER), docs(f"{HINT}{PART}")
     assert [{**one, "task": ANSWER} for one in hint] == bare
     for one, other in zip(bare, hint, strict=True):
-        assert names.doc_to_text(one) == one["question"]
-        told = names.doc_to_text(other)
+        assert task_functions.doc_to_text(one) == one["question"]
+        told = task_functions.doc_to_text(other)
         assert told.endswith(one["question"])
         assert "does not happen in the video" in told
 

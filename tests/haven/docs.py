@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import MOST, TASKS, HavenOptions
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 
 
 def doc(
@@ -68,19 +68,19 @@ def doc(
 
 def chat(given: dict[str, Any]) -> list[Any]:
     """What a chat model is given: texts and pictures in their order."""
-    (message,) = names.doc_to_messages(given)
+    (message,) = task_functions.doc_to_messages(given)
     assert (set(message), message["role"]) == ({"role", "content"}, "user")
     return [item["text"] if item["type"] == "text" else item["url"] for item in message["content"]]
 
 
 def text(given: dict[str, Any], placeholder: str = "<image>") -> str:
     """A simple model's text."""
-    return names.doc_to_text(given, {"placeholder": placeholder})
+    return task_functions.doc_to_text(given, {"placeholder": placeholder})
 
 
 def simple(given: dict[str, Any]) -> list[Any]:
     """All pictures, then the text with placeholders."""
-    return [*names.doc_to_visual(given), text(given)]
+    return [*task_functions.doc_to_visual(given), text(given)]
 
 
 def _shuffled(n: int) -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, log_fields
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils.metrics.local_models import ModelScores
@@ -33,7 +33,7 @@ def whole(task: str, reply: str, **changes: Any) -> Item:
 
 
 def of_doc(given: Mapping[str, Any], reply: Any) -> Item:
-    found: Item = json.loads(json.dumps(names.process_results(given, [reply])))["failed"]
+    found: Item = json.loads(json.dumps(task_functions.process_results(given, [reply])))["failed"]
     return found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.host.names import doc_to_visual
+from lmms_eval_tasks.host.task_functions import doc_to_visual
 from tests.haven.docs import chat, doc, text
 from tests.media import media_files as files
 

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.host.names import doc_to_visual
+from lmms_eval_tasks.host.task_functions import doc_to_visual
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.utils.media import worker
 from tests.haven.docs import chat, doc

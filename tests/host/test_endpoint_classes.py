@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks import registry, settings
-from lmms_eval_tasks.host import names, plugin
+from lmms_eval_tasks.host import plugin, task_functions
 from lmms_eval_tasks.runs import prepare
 from tests.checks import limits_of
 from tests.haven import strip
@@ -103,9 +103,9 @@ def check(parts: Sequence[Part], doc: dict[str, Any], simple: bool) -> None:
 
     By the codes of the samples; MAIA's frames have none.
     """
-    (message,) = names.doc_to_messages(doc)
+    (message,) = task_functions.doc_to_messages(doc)
     files = {item["type"]: item.get("url") for item in message["content"]}
-    given = names.doc_to_visual(doc)
+    given = task_functions.doc_to_visual(doc)
     if simple and "video" in files:
         files["video"] = given[0]
     for part in parts:
@@ -136,7 +136,7 @@ def test_what_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     left = list(server.asked)
     for task, expected in one["arrives"].items():
         doc = prepare.usable_docs(registry.of(task), task)[0]
-        own = [parts for parts in left if names.doc_to_text(doc) in text_of(parts)]
+        own = [parts for parts in left if task_functions.doc_to_text(doc) in text_of(parts)]
         if task.startswith("maia"):  # one text for the video and for its first frame
             alone = [parts for parts in own if "1 image" in order_of(parts).split(", ")]
             own = alone if task == "maia_vsv_1frame" else [p for p in own if p not in alone]
@@ -182,7 +182,7 @@ def own(text: str) -> str:
 
 def asked(count: int) -> list[str]:
     docs = prepare.usable_docs(registry.of(TASK), TASK)
-    return [names.doc_to_text(doc).strip() for doc in docs[:count]]
+    return [task_functions.doc_to_text(doc).strip() for doc in docs[:count]]
 
 
 def items(results: dict[str, Any]) -> list[dict[str, Any]]:

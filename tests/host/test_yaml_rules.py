@@ -72,7 +72,7 @@ def test_every_task_loads(kind: str, manager: Any) -> None:
     for name, task in loaded(manager, kind).items():
         config = task.config
         assert config.generation_kwargs["until"] == [], f"{name}: missing becomes a blank line"
-        assert config.process_results.__module__ == "lmms_eval_tasks.host.names"
+        assert config.process_results.__module__ == "lmms_eval_tasks.host.task_functions"
         assert isinstance(config.metadata["version"], float)
         assert len(task.test_docs()) > 0
         if name.startswith("haven_"):  # 15 % of the frames of 20 minutes, at six tokens a number

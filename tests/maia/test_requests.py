@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.report import aggregation
@@ -29,7 +29,10 @@ def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
 
     monkeypatch.setattr(text_metrics, "meteor", broken)
     replies = ["rotta", docs[1]["references"][0], fake_replies.UNKNOWN]
-    scored = [names.process_results(doc, [reply]) for doc, reply in zip(docs, replies, strict=True)]
+    scored = [
+        task_functions.process_results(doc, [reply])
+        for doc, reply in zip(docs, replies, strict=True)
+    ]
     assert "saved with status error" in capsys.readouterr().err
     items = [one["failed"] for one in scored]
     assert [item["status"] for item in items] == ["error", "ok", "ok"]

@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
@@ -58,7 +58,10 @@ def test_prompts_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_no_sound_is_an_error_that_names_the_video(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = SimpleNamespace(video="x.mp4", video_with_sound=None, sound=None)
     monkeypatch.setattr(tasks, "cut", lambda *_: silent)
-    for mode, given in (("a", names.doc_to_visual), ("av", names.doc_to_messages)):
+    for mode, given in (
+        ("a", task_functions.doc_to_visual),
+        ("av", task_functions.doc_to_messages),
+    ):
         with pytest.raises(MediaError, match=rf"lights.*no audio stream, and {mode} requires"):
             given(runs.docs(f"maverix_{mode}")[0])
 
@@ -71,7 +74,7 @@ class TestReplies:
         doc = runs.docs()[0]
         for reply, status, words in CASES["replies"]:
             text = reply.format(right=doc["answer"], wrong=runs.wrong(doc))
-            made = names.process_results(doc, [text])
+            made = task_functions.process_results(doc, [text])
             item = made[CARRIER]
             assert (item["status"], item["words"], item["reply"]) == (status, words, text)
             assert item["right"] == made["acc"]["score"] == int("{right}" in reply)
@@ -109,7 +112,7 @@ class TestReplies:
     def test_an_answer_outlives_its_files(self) -> None:
         """It was paid for: it counts although the subtitle file is gone by now."""
         doc = {**runs.docs()[0], "subtitle_path": "/gone/x.srt"}
-        item = names.process_results(doc, [doc["answer"]])[CARRIER]
+        item = task_functions.process_results(doc, [doc["answer"]])[CARRIER]
         assert (item["right"], item["media"]) == (1, None)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks import context
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.sample import SECONDS, SampleSecond
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
@@ -36,10 +36,10 @@ def test_media(mode: str, length: str) -> None:
     found = docs("choice", mode, length)
     assert len(found) == 20
     for doc in found:
-        (message,) = names.doc_to_messages(doc)
+        (message,) = task_functions.doc_to_messages(doc)
         assert message["role"] == "user"
         *media, text = message["content"]
-        assert text == {"type": "text", "text": names.doc_to_text(doc)}
+        assert text == {"type": "text", "text": task_functions.doc_to_text(doc)}
         assert [item["type"] for item in media] == KINDS[mode]
         given = {item["type"]: item["url"] for item in media}
         if "video" in given:
@@ -47,7 +47,7 @@ def test_media(mode: str, length: str) -> None:
             reading.check_picture(given["video"], *source(doc))
         if "audio" in given:
             reading.check_wav(given["audio"], *source(doc))
-        simple[doc["id"]] = visuals = names.doc_to_visual(doc)
+        simple[doc["id"]] = visuals = task_functions.doc_to_visual(doc)
         if mode != "av":
             assert visuals == list(given.values())
             continue
@@ -58,14 +58,14 @@ def test_media(mode: str, length: str) -> None:
         reading.check_sound(*reading.heard(path), *source(doc))
     for kind in ("open",) if length == "long" else ("open", "circular"):
         for doc in docs(kind, mode, length):
-            assert names.doc_to_visual(doc) == simple[doc["question_id"]]
+            assert task_functions.doc_to_visual(doc) == simple[doc["question_id"]]
 
 
 def test_samples_for_classes_that_take_no_path() -> None:
     doc, simple = docs("choice", "a", "localized")[0], context.RunModel("whisper", "simple")
-    (path,) = names.doc_to_visual(doc)
+    (path,) = task_functions.doc_to_visual(doc)
     with context.begun(simple):
-        (item,) = names.doc_to_visual(doc)
+        (item,) = task_functions.doc_to_visual(doc)
     assert item["sampling_rate"] == 16_000
     with wave.open(path) as file:
         written = np.frombuffer(file.readframes(file.getnframes()), "<i2")
@@ -93,7 +93,7 @@ def words(doc: dict[str, Any]) -> list[SampleSecond]:
 def test_prompt(task: str) -> None:
     """Four paragraphs in the paper's order."""
     for doc in runs.docs(task):
-        text = names.doc_to_text(doc)
+        text = task_functions.doc_to_text(doc)
         told, instruction, question, cue = text.split("\n\n")
         assert reading.moments_of_text(told) == words(doc)
         assert words(doc) or told == "No subtitles are given."

@@ -22,7 +22,7 @@ from PIL import Image
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import MediaError, TasksError
-from lmms_eval_tasks.host import names, plugin
+from lmms_eval_tasks.host import plugin, task_functions
 from lmms_eval_tasks.host.requests import request_runner
 from lmms_eval_tasks.host.requests.pace import Pace
 from lmms_eval_tasks.models import files, tiny
@@ -580,7 +580,7 @@ def test_every_request_is_asked_as_its_task_says(
     prompts = {one["prompt"]: one for one in engine.made[-1].asked}
     assert len(prompts) == len(docs)
     for doc, sample in zip(docs, results["samples"][task], strict=True):
-        (message,) = names.doc_to_messages(doc)
+        (message,) = task_functions.doc_to_messages(doc)
         shown = message["content"]
         written = "".join(part.get("text") or f"<{part['type']}>" for part in shown)
         asked = prompts[f"user: {written} assistant:"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.judges import Verdict
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES as GEVAL
@@ -158,7 +158,8 @@ def judged_at(
 def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:
     """The items of a task's replies, through JSON as in the host's log."""
     made = [
-        names.process_results(doc, [reply(doc)]) for doc in prepare.usable_docs(BENCHMARK, task)
+        task_functions.process_results(doc, [reply(doc)])
+        for doc in prepare.usable_docs(BENCHMARK, task)
     ]
     return [json.loads(json.dumps(one["failed"])) for one in made]
 

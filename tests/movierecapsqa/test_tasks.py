@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WITH_CONTEXT
@@ -34,29 +34,31 @@ def doc(task: str = BOTH, place: int = 0) -> dict[str, Any]:
 
 def test_texts_of_each_condition(user: Path) -> None:
     """To the byte: tests/golden."""
-    told = names.doc_to_text(doc())
+    told = task_functions.doc_to_text(doc())
     assert told.index(SPOKEN) < told.index("pictures above") < told.index(QUESTION)
-    told = names.doc_to_text(doc(FRAMES)).lower()
+    told = task_functions.doc_to_text(doc(FRAMES)).lower()
     for word in ("dialogue", "subtitle", "said", "spoken", *SPOKEN.lower().splitlines()):
         assert word not in told
     # What stands in the data is no template.
     write(user, [entry(1, questions=[question(1, question="{dialogue} {lines}?")])])
-    assert names.doc_to_text(doc()).endswith("\n{dialogue} {lines}?")
+    assert task_functions.doc_to_text(doc()).endswith("\n{dialogue} {lines}?")
 
 
 def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = doc("movierecapsqa_scenes")
-    (message,) = names.doc_to_messages(one)
+    (message,) = task_functions.doc_to_messages(one)
     video, text = message["content"]
     assert (message["role"], text["type"]) == ("user", "text")
-    assert video == {"type": "video", "url": names.doc_to_visual(one)[0]}
+    assert video == {"type": "video", "url": task_functions.doc_to_visual(one)[0]}
     monkeypatch.setenv(settings.FRAMES, "3")
-    (message,) = names.doc_to_messages(doc("movierecapsqa_recap_frames"))
+    (message,) = task_functions.doc_to_messages(doc("movierecapsqa_recap_frames"))
     assert [part["type"] for part in message["content"]] == ["image"] * 3 + ["text"]
     assert [second_of(part["url"]) for part in message["content"][:3]] == [0, 5, 11]
     alone = doc(DIALOGUE)
-    assert names.doc_to_visual(alone) == []
-    assert [part["type"] for part in names.doc_to_messages(alone)[0]["content"]] == ["text"]
+    assert task_functions.doc_to_visual(alone) == []
+    assert [part["type"] for part in task_functions.doc_to_messages(alone)[0]["content"]] == [
+        "text"
+    ]
     assert own.media_log(alone)["media"] == {"kind": "none", "dialogue": True}
 
 
@@ -68,7 +70,7 @@ def test_what_was_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> No
     told = {"kind": "video", "start": 3.2, "end": 7.4, "n_frames": 42, "dialogue": True}
     assert {name: media[name] for name in told} == told
     gone = {**doc(), "video_path": "/gone/talk.mp4"}
-    assert names.process_results(gone, [""])["failed"]["media"] is None
+    assert task_functions.process_results(gone, [""])["failed"]["media"] is None
     monkeypatch.setenv(settings.FRAMES, "50")
     media = own.media_log(doc(FRAMES, 2))["media"]
     told = {"kind": "frames", "asked": 50, "n_frames": 30, "start": 8, "end": 11, "dialogue": False}
@@ -77,7 +79,7 @@ def test_what_was_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with judged_at(Rater(), monkeypatch, baselines="helmet,geval") as endpoint:
-        found = names.process_results(doc(DIALOGUE), ["The captain waits."])
+        found = task_functions.process_results(doc(DIALOGUE), ["The captain waits."])
         chats = [chat.json for chat in endpoint.chats]
     item = found["failed"]
     assert item["rouge_l"] == pytest.approx(3 * 2 / (3 + 5))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from lmms_eval_tasks.maia import metrics
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.maia.tasks import BENCHMARK
@@ -133,10 +133,12 @@ class Made(NamedTuple):
 def ours(name: str, said: Mapping[str, str]) -> dict[str, Any]:
     """What this package makes of a task."""
     docs = [doc for doc in prepare.usable_docs(BENCHMARK, name) if doc["id"] in said]
-    made = (names.process_results(doc, [said[doc["id"]]]) for doc in docs)
+    made = (task_functions.process_results(doc, [said[doc["id"]]]) for doc in docs)
     return {
-        "prompts": {doc["id"]: names.doc_to_text(doc) for doc in docs},
-        "visuals": {doc["id"]: list(map(seen, names.doc_to_visual(doc))) for doc in docs[::8]},
+        "prompts": {doc["id"]: task_functions.doc_to_text(doc) for doc in docs},
+        "visuals": {
+            doc["id"]: list(map(seen, task_functions.doc_to_visual(doc))) for doc in docs[::8]
+        },
         "items": [json.loads(json.dumps(one["failed"])) for one in made],
     }
 

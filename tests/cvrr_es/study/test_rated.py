@@ -12,7 +12,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import parse
 from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.host import names
+from lmms_eval_tasks.host import task_functions
 from tests.checks import refused
 from tests.cvrr_es.scored import PART, doc, row
 
@@ -76,7 +76,7 @@ def test_collective() -> None:
     made = rated("_collective", first)
     assert shown(made) == [["Zoe", "Yan"]] * 6
     # Names of judges do not reach the model; their reasons do, as they wrote them.
-    text = names.doc_to_text(docs(made)[f"{PART}/001/ada"])
+    text = task_functions.doc_to_text(docs(made)[f"{PART}/001/ada"])
     assert "Judge A rated the reply" in text
     assert "Zoe says" in text
     text = text.replace("Zoe says", "").replace("Yan says", "")
