@@ -197,7 +197,7 @@ FAULTS = [
     Fault(
         "full disk (tmpfs) for kept replies",
         given("size=4k"),
-        says="replies cannot be kept as they arrive .No space left",
+        says="replies cannot be saved as they arrive .No space left",
         mounts="cache/replies",
         honest="replies of that run, if it is killed too",
     ),
