@@ -243,7 +243,7 @@ FAULTS = [
     Fault(
         "read-only kept replies",
         given("ro"),
-        says="replies cannot be kept as they arrive .Read-only",
+        says="replies cannot be saved as they arrive .Read-only",
         mounts="cache/replies",
     ),
     Fault("damaged clips", given(*DAMAGE), spoils="cache/media/*.[mp][pn]*"),
