@@ -212,7 +212,7 @@ FAULTS = [
     Fault(
         "full disk (tmpfs) for clips",
         given("size=8k"),
-        says="nothing can be kept there .No space left.*LMMS_EVAL_TASKS_CACHE",
+        says="cannot be written .No space left.*LMMS_EVAL_TASKS_CACHE",
         ends=(2,),
         mounts="cache/media",
     ),
@@ -234,7 +234,7 @@ FAULTS = [
         Fault(
             f"read-only {name}",
             given("ro"),
-            says="nothing can be kept there .Read-only.*LMMS_EVAL_TASKS_CACHE",
+            says="cannot be written .Read-only.*LMMS_EVAL_TASKS_CACHE",
             ends=(2,),
             mounts=f"cache/{folder}",
         )
