@@ -145,11 +145,16 @@ def test_the_page_is_the_table() -> None:
     assert page.endswith(settings.markdown())
 
 
+SET = "env: {LMMS_EVAL_TASKS_JUDGE: "
+
+
 @table(
     "text, said",
     [
-        ("- {env: {LMMS_EVAL_TASKS_JUDGE: none}}\n- {env: {LMMS_EVAL_TASKS_JUDGE: m}}", True),
-        ("- {env: {LMMS_EVAL_TASKS_JUDGE: none}}\n- {tasks: maia}", True),
+        (f"- {{tasks: maia, {SET}none}}}}\n- {{tasks: maia, {SET}m}}}}", True),
+        (f"- {{{SET}none}}}}\n- {{tasks: maia}}", True),  # the second would get it, too
+        (f"- {{tasks: maia, {SET}none}}}}\n- {{tasks: mme}}", False),  # no use to the second
+        (f"- {{tasks: mme, {SET}none}}}}\n- {{tasks: mme, {SET}m}}}}", False),
         ("- {env: {LMMS_EVAL_TASKS_FRAMES: 8}}\n- {env: {LMMS_EVAL_TASKS_FRAMES: '8'}}", False),
         ("- {env: {OTHERS: 1}}\n- {tasks: maia}", False),
         ("env: {LMMS_EVAL_TASKS_JUDGE: none}", False),

@@ -10,11 +10,11 @@ import argparse
 import ast
 import importlib.util
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from lmms_eval_tasks import registry, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.host import discovery
 
@@ -29,17 +29,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def names_ours(arguments: Sequence[str]) -> bool:
-    """Return True if the arguments of an lmms-eval command name a task or an option of ours."""
-    parser = _Parser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--tasks", nargs="?")
-    try:
-        tasks = parser.parse_known_args(list(arguments))[0].tasks or ""
-    except argparse.ArgumentError:
-        return False
+    """Return True if the arguments of an lmms-eval command name a task or an option of ours.
+
+    The tasks of a `--config` file count, too.
+    """
     options = {argument.partition("=")[0] for argument in arguments}
-    return any(map(registry.of_task_name, tasks.split(","))) or not options.isdisjoint(
-        one.option for one in settings.TABLE.values() if one.is_option
-    )
+    if not options.isdisjoint(one.option for one in settings.TABLE.values() if one.is_option):
+        return True
+    given, _ = _read(arguments)
+    runs = [{"tasks": given.tasks}, *_configured(given.config)]
+    return any(_has_our_tasks(run) for run in runs)
 
 
 def check(arguments: Sequence[str]) -> None:
@@ -53,31 +52,66 @@ def check(arguments: Sequence[str]) -> None:
             task's name looks like one of ours and does not exist; or, for our tasks: there is no
             model, the model does not exist, or a setting's text does not fit its form.
     """
-    if {"-h", "--help"}.intersection(arguments):
-        return
     flags, source = _options_of_lmms_eval()
-    parser = _Parser(add_help=False)
-    for names in flags:
-        parser.add_argument(*names, nargs="?", const="")
-    try:
-        given, rest = parser.parse_known_args(list(arguments))
-    except argparse.ArgumentError:  # an ambiguous abbreviation, which lmms-eval reports
+    given, rest = _read(arguments)
+    if not flags or given.help is not None:
         return
     for argument in rest:
         option = argument.partition("=")[0]
-        if option.startswith("--") and flags and option not in source:
+        if option.startswith("--") and option not in source:
             own = [one.option for one in settings.TABLE.values() if one.is_option]
             near = nearest(option, [*own, *(name for names in flags for name in names)])
             raise TasksError(f"there is no option {option}{near} (lmms_eval --help lists all)")
-    if not flags or given.config:
+    # Commands without a run, and runs whose arguments stand in a file.
+    others = ("config", "power_analysis", "tui")
+    if any(getattr(given, name, None) is not None for name in others):
         return
     if not given.tasks:
         raise TasksError(NO_TASKS)
     names = [name.strip() for name in given.tasks.split(",")]
     discovery.check_names(names, given.include_path)
-    if any(registry.of_task_name(name) for name in names):
+    if discovery.names_ours(names):
         settings.check_settings()
         check_model(given.model)
+
+
+def _read(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return lmms-eval's options among the arguments, and the arguments that are none.
+
+    An option that is absent is None, one without a value is "". Both results are empty if an
+    abbreviation fits two options; lmms-eval reports that.
+    """
+    needed = [["-h", "--help"], ["--config"], ["--model"], ["--tasks"], ["--include_path"]]
+    flags = _options_of_lmms_eval()[0]
+    known = {name for names in flags for name in names}
+    parser = _Parser(add_help=False)
+    for names in [*flags, *(names for names in needed if known.isdisjoint(names))]:
+        parser.add_argument(*names, nargs="?", const="")
+    try:
+        return parser.parse_known_args(list(arguments))
+    except argparse.ArgumentError:
+        return parser.parse_known_args(["--help"])
+
+
+def _configured(file: str | None) -> list[dict[str, Any]]:
+    """Return the runs of a `--config` file; [] if there is none, or lmms-eval cannot read it."""
+    if not file:
+        return []
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return []  # lmms-eval reports the error
+    runs = content if isinstance(content, list) else [content]
+    return runs if all(isinstance(run, dict) for run in runs) else []
+
+
+def _has_our_tasks(run: Mapping[str, Any]) -> bool:
+    """Return True if a run's `tasks`, a text or a list, names a task of ours."""
+    tasks = run.get("tasks") or ""
+    names = tasks.split(",") if isinstance(tasks, str) else [str(name) for name in tasks]
+    return discovery.names_ours([name.strip() for name in names])
 
 
 def _options_of_lmms_eval() -> tuple[list[list[str]], str]:
@@ -116,8 +150,10 @@ def check_model(model: str | None) -> None:
     """
     if not model:
         raise TasksError(f"no --model: for example {_example()} (lmms_eval models lists all)")
-    from lmms_eval.models import list_available_models
-
+    try:
+        from lmms_eval.models import list_available_models
+    except Exception:  # of a plugin that LMMS_EVAL_PLUGINS names: lmms-eval reports it
+        return
     if model not in (known := list_available_models(include_aliases=True)):
         raise TasksError(no_model(model, known))
 
@@ -138,32 +174,26 @@ def _example() -> str:
 
 
 def check_configurations(arguments: Sequence[str]) -> None:
-    """Check that the runs of a `--config` list give each of our variables one value in `env`.
+    """Check that our runs of a `--config` list give each of our variables one value in `env`.
 
     lmms-eval sets the variables of all runs before the first run begins. Every run would then use
     the values of the last one.
 
     Raises:
-        TasksError: two runs give a variable different values.
+        TasksError: two runs give a variable different values, or one of them gives it none.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--config")
-    if not (file := parser.parse_known_args(arguments)[0].config):
-        return
-    import yaml
-
-    try:
-        read = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        return  # lmms-eval reports the error
-    if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
-        return
-    envs = [one.get("env") if isinstance(one.get("env"), dict) else {} for one in read]
+    given, _ = _read(arguments)
+    file, runs = given.config, _configured(given.config)
+    ours = [_has_our_tasks({"tasks": given.tasks or run.get("tasks")}) for run in runs]
+    found = [run.get("env") for run in runs]
+    envs: list[dict[str, Any]] = [env if isinstance(env, dict) else {} for env in found]
     for name in {name for env in envs for name in env if str(name).startswith(settings.PREFIX)}:
-        if len({str(env.get(name)) for env in envs}) > 1:
+        pairs = zip(ours, envs, strict=True)
+        values = {str(env.get(name)) for is_ours, env in pairs if is_ours or name in env}
+        if any(ours) and len(values) > 1:
             raise TasksError(
-                f"{file}: its runs set {name} in `env` to different values, "
-                "and lmms-eval gives all runs the last one: write one file for each run"
+                f"{file}: its runs set {name} in `env` to different values, or one does not set "
+                "it, and lmms-eval gives all runs the last one: write one file for each run"
             )
 
 

@@ -162,6 +162,17 @@ def our_tasks(names: Sequence[object], manager: TaskManager | None = None) -> li
     return list(found)
 
 
+def names_ours(names: Sequence[str]) -> bool:
+    """Return True if a name, or a pattern of names, stands for a task or group of ours."""
+    ours = _our_names()
+    return any(registry.of_task_name(n) or ("*" in n and fnmatch.filter(ours, n)) for n in names)
+
+
+def _our_names() -> set[str]:
+    folders = filter(None, map(registry.folder, registry.NAMES))
+    return {file.stem for folder in folders for file in folder.glob("*.yaml")}
+
+
 def check_names(names: Sequence[str], include_path: object = None) -> None:
     """Check the names of tasks that look like ours; lmms-eval checks all other names.
 
@@ -175,12 +186,7 @@ def check_names(names: Sequence[str], include_path: object = None) -> None:
         TasksError: a name begins with a benchmark of ours, or is similar to one of our names, and
             no task has it. The message has the most similar of our names.
     """
-    ours = {
-        file.stem
-        for name in registry.NAMES
-        if (place := registry.folder(name))
-        for file in place.glob("*.yaml")
-    }
+    ours = _our_names()
     for name in names:
         own = registry.of_task_name(name)
         if own is None:
@@ -189,6 +195,7 @@ def check_names(names: Sequence[str], include_path: object = None) -> None:
             raise TasksError(registry.no_folder(own))
         else:
             known = bool(registry.task_file(own, name) or fnmatch.filter(ours, name))
+            known |= "*" in name and bool(include_path)  # a pattern of the user's own tasks
         if not (known or _in_a_task_file(name, include_path)):
             registry.selected([name])
 

@@ -280,8 +280,9 @@ def _script(arguments: list[str]) -> ModuleType | None:
     with contextlib.suppress(Exception):
         from lmms_eval_tasks.host import discovery
 
-        tasks = [one for given in arguments for one in given.removeprefix("--tasks=").split(",")]
-        if "--config" in arguments or discovery.our_tasks(tasks):
+        values = [given.partition("=")[2] if given[:1] == "-" else given for given in arguments]
+        names = [name.strip() for value in values for name in value.split(",")]
+        if any(given.startswith("--c") for given in arguments) or discovery.names_ours(names):
             from lmms_eval_tasks.host import script
 
             return script

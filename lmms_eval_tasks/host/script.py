@@ -77,7 +77,8 @@ def take_over(module: ModuleType, evaluate_all: Function) -> object:
         return evaluate_all()
     before = {name: vars(module).get(name) for name in ("cli_evaluate_single", "print", _WATCHED)}
     outcome = new_outcome()
-    with interrupts.ending(exits=True):
+    # A program may call it again, with other options.
+    with settings.use_options({}), interrupts.ending(exits=True):
         sys.argv[1:] = checked_arguments(arguments)
         watch(outcome, module)
         try:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.report.compare import Comparison
-from lmms_eval_tasks.tables.paper_tables import fixed
+from lmms_eval_tasks.tables.paper_tables import INVALID, fixed
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 TOPS = (1.0, 5.0, 10.0, 100.0)  # ends of scales: shares, ratings, percentages
@@ -35,7 +35,7 @@ class CardRow(NamedTuple):
     ends: str  # its 95 % interval as text; "" without one
     place: float | None  # the number on the scale, in percent; None if it is not finite
     interval: tuple[float, float] | None  # the interval's ends likewise; None without one
-    is_valid: bool
+    state: str  # VALID, INVALID or UNKNOWN
     nearest: Mark | None  # the paper's row with the nearest figure
 
 
@@ -55,6 +55,7 @@ def make_card(
     benchmark: Benchmark,
     lines: Sequence[Comparison],
     invalid: Collection[tuple[str, str]],
+    unknown: Collection[str],
     limits: Sequence[str],
 ) -> Card | None:
     """Return the card of a benchmark; None if no run has a headline number.
@@ -63,6 +64,7 @@ def make_card(
         benchmark: the benchmark.
         lines: its headline numbers (compare.headlines).
         invalid: label of a run and task, of numbers that are INVALID.
+        unknown: labels of runs without a results file, whose validity nobody can tell.
         limits: of the numbers' comparability.
     """
     if not lines:
@@ -87,6 +89,11 @@ def make_card(
     def place(value: float) -> float:
         return round(100 * (value - lowest) / (top - lowest), 2)
 
+    def state(label: str) -> str:
+        if any((label, task) in invalid for task in line.quantity.tasks):
+            return INVALID
+        return "UNKNOWN" if label in unknown else "VALID"
+
     def row(label: str, number: Interval) -> CardRow:
         papers_by_distance = sorted(papers, key=lambda mark: abs(mark.figure - number.estimate))
         return CardRow(
@@ -95,7 +102,7 @@ def make_card(
             " to ".join(fixed(end, 3) for end in number.ends or ()),
             place(number.estimate) if math.isfinite(number.estimate) else None,
             (place(number.ends[0]), place(number.ends[1])) if number.ends else None,
-            all((label, task) not in invalid for task in line.quantity.tasks),
+            state(label),
             papers_by_distance[0] if papers and math.isfinite(number.estimate) else None,
         )
 

@@ -21,7 +21,7 @@ from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.compared_runs import Side, command, tasks_of
 from lmms_eval_tasks.report.pages import SERIES, filled
 from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
-from lmms_eval_tasks.utils.conditions import limits
+from lmms_eval_tasks.utils.conditions import Kind, limits
 from lmms_eval_tasks.utils.json_files import JsonObject
 
 _HERE = Path(__file__).parent
@@ -110,7 +110,8 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
     invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
-    card = make_card(benchmark, lines, invalid, list(warnings))
+    unknown = {s for s, record in conditions.items() if any(c.kind == Kind.UNKNOWN for c in record)}
+    card = make_card(benchmark, lines, invalid, unknown, list(warnings))
     return BenchmarkSection(
         benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid, card
     )

@@ -65,6 +65,10 @@ def test_wrong_arguments(given: Sequence[str], told: str) -> None:
         ["--tasks", "mme"],  # of lmms-eval's own, whose model is its matter
         ["--model", "none", "--tasks", "list"],
         ["--model", "none", "--tasks", "mme2"],
+        ["--hel"],
+        ["--power-analysis", "--effect-size", "0.05"],
+        ["--tui"],
+        [*OURS[:3], "haven_own_*", "--include_path", "own"],  # tasks of the user's
         ["--l", "3"],  # fits --limit and --log_samples: lmms-eval says it
     ],
 )
@@ -78,6 +82,30 @@ def test_a_name_near_ours_that_a_user_has(tmp_path: Path) -> None:
     with pytest.raises(TasksError, match="maia_vsv2"):
         arguments.check(given)
     arguments.check([*given, "--include_path", str(tmp_path)])
+
+
+@table(
+    "given, ours",
+    [
+        (["--tasks", "maia_vsv"], True),
+        (["--task=mme, maia_vsv"], True),  # lmms-eval takes abbreviations
+        (["--tasks", "*aia_vsv"], True),
+        (["--tasks", "mme", "--judge", "none"], True),
+        (["--tasks", "mme"], False),
+        (["--tasks", "mme*", "--model", "maia_vsv"], False),
+        (["--config", "ours.yaml"], True),
+        (["--config", "others.yaml"], False),
+        (["--config", "none.yaml"], False),
+        ([], False),
+    ],
+)
+def test_commands_that_name_ours(
+    given: Sequence[str], ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ours.yaml").write_text("[{tasks: mme}, {tasks: [maia_vsv]}]", encoding="utf-8")
+    Path("others.yaml").write_text("model: dummy\ntasks: mme\n", encoding="utf-8")
+    assert arguments.names_ours(given) is ours
 
 
 def test_another_lmms_eval_is_not_held_to_the_options_of_this_one(

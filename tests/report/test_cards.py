@@ -35,25 +35,25 @@ def test_the_groups_number_comes_first_then_the_most_important_task() -> None:
         ([oevqa, vsv], "maia_vsv pair_acc"),
         ([line("maia", "maia_vsv", numbers, 1), oevqa], "maia_oevqa judge_acc"),
     ):
-        card = cards.make_card(MAIA, lines, (), ())
+        card = cards.make_card(MAIA, lines, (), (), ())
         assert card is not None
         assert card.name == name
     modes = [line("maverix", f"maverix_{mode}", numbers) for mode in ("a", "s", "v", "vs", "av")]
-    assert (card := cards.make_card(MAVERIX, modes, (), ())) is not None
+    assert (card := cards.make_card(MAVERIX, modes, (), (), ())) is not None
     assert card.name == "maverix_av acc"
-    assert cards.make_card(MAIA, [], (), ()) is None
+    assert cards.make_card(MAIA, [], (), (), ()) is None
 
 
 def test_where_the_marks_lie() -> None:
     numbers = {"m": interval(0.5, 0.4, 0.625), "none": interval(math.nan), "n": interval(0.25)}
     vsv = line("maia", "maia_vsv", numbers)
-    card = cards.make_card(MAIA, [vsv], {("n", "maia_vsv")}, ["a limit"])
+    card = cards.make_card(MAIA, [vsv], {("n", "maia_vsv")}, {"none"}, ["a limit"])
     assert card is not None
     first, none, second = card.rows
     assert (first.label, first.value, first.ends) == ("m", "0.500", "0.400 to 0.625")
-    assert (first.place, first.interval, first.is_valid) == (50, (40, 62.5), True)
-    assert (none.place, none.interval, none.nearest) == (None, None, None)
-    assert (second.place, second.ends, second.is_valid) == (25, "", False)
+    assert (first.place, first.interval, first.state) == (50, (40, 62.5), "VALID")
+    assert (none.place, none.interval, none.nearest, none.state) == (None, None, None, "UNKNOWN")
+    assert (second.place, second.ends, second.state) == (25, "", "INVALID")
     assert card.scale == ("0", "1")
     assert card.chance == cards.Mark("chance", 0.5, 50)
     published = vsv.quantity.published
@@ -68,6 +68,6 @@ def test_where_the_marks_lie() -> None:
 def test_scales_of_other_numbers() -> None:
     for value, scale in ((3.2, ("0", "5")), (-0.25, ("-0.25", "1")), (250.0, ("0", "250"))):
         own = line("maia", "maia_vsv", {"m": interval(value)}, 1)
-        assert (card := cards.make_card(MAIA, [own], (), ())) is not None
+        assert (card := cards.make_card(MAIA, [own], (), (), ())) is not None
         assert card.scale == scale
         assert 0 <= (card.rows[0].place or 0) <= 100
