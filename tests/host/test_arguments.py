@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arguments
+from lmms_eval_tasks.host import arguments, script
 from tests.checks import table
 
 OURS = ["--model", "tasks_scripted", "--tasks", "maia_vsv"]
@@ -132,3 +134,20 @@ def test_torch_is_not_imported_to_find_it() -> None:
     ):
         assert part in said
         assert said.count("\n") == 1
+
+
+def test_a_command_leaves_nothing_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a program calls lmms-eval's `cli_evaluate` twice."""
+    module = ModuleType("lmms_eval.__main__")
+    vars(module)["cli_evaluate_single"] = evaluate = lambda args: (None, args)
+    seen = []
+
+    def evaluate_all() -> None:
+        seen.append((settings.text(settings.FRAMES), sys.argv[1:]))
+
+    monkeypatch.setattr(sys, "argv", ["lmms_eval", *OURS, "--frames", "2"])
+    script.take_over(module, evaluate_all)
+    assert seen == [("2", OURS)]
+    assert settings.text(settings.FRAMES) == ""
+    assert vars(module)["cli_evaluate_single"] is evaluate
+    assert "print" not in vars(module)
