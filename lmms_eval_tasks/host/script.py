@@ -77,13 +77,14 @@ def take_over(module: ModuleType, evaluate_all: Function) -> object:
         return evaluate_all()
     before = {name: vars(module).get(name) for name in ("cli_evaluate_single", "print", _WATCHED)}
     outcome = new_outcome()
-    # A program may call it again, with other options.
+    # All is put back afterwards: a program may call the command again, with other options.
     with settings.use_options({}), interrupts.ending(exits=True):
         sys.argv[1:] = checked_arguments(arguments)
         watch(outcome, module)
         try:
             code = end(evaluate_all, outcome)
-        finally:  # a program may call the command again
+        finally:
+            sys.argv[1:] = arguments
             for name, own in before.items():
                 if own is None:
                     vars(module).pop(name, None)

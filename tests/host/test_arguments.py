@@ -149,5 +149,6 @@ def test_a_command_leaves_nothing_for_the_next_one(monkeypatch: pytest.MonkeyPat
     script.take_over(module, evaluate_all)
     assert seen == [("2", OURS)]
     assert settings.text(settings.FRAMES) == ""
+    assert sys.argv[1:] == [*OURS, "--frames", "2"]
     assert vars(module)["cli_evaluate_single"] is evaluate
     assert "print" not in vars(module)
