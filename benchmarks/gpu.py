@@ -74,7 +74,7 @@ def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
     The large one is made on the device on which it runs.
     """
     from lmms_eval_tasks.models import tiny as recipes
-    from lmms_eval_tasks.sample import put
+    from lmms_eval_tasks.utils.released_files import put_folder
 
     small = recipes.build_checkpoint("qwen2_5_vl", folder / "tiny")
     if tiny or (folder / "7b" / "config.json").is_file():
@@ -97,7 +97,7 @@ def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
         torch.set_default_dtype(torch.float32)
         model.save_pretrained(new)
 
-    put(folder / "7b", save)
+    put_folder(folder / "7b", save)
     torch.cuda.empty_cache()
     return folder / "7b"
 

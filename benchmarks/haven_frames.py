@@ -39,6 +39,7 @@ from unittest.mock import patch
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import data, options
+from lmms_eval_tasks.haven.items import HavenDoc
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.host.task_functions import doc_to_messages
@@ -91,7 +92,7 @@ def write(path: Path, n_frames: int, size: tuple[int, int], seed: int) -> None:
         file.mux(video.encode(None))
 
 
-def docs(path: Path, picks: int) -> list[data.Row]:
+def docs(path: Path, picks: int) -> list[HavenDoc]:
     """Return the docs of the eight tasks on a video, made with the package's code."""
     edges = [place * picks // SHOTS for place in range(SHOTS + 1)]
     told = [f"Event {letter} happens." for letter in "abcd"]
@@ -117,7 +118,7 @@ def docs(path: Path, picks: int) -> list[data.Row]:
     return [{**data.make_doc(row, task, chosen), "task": task.name} for task in SHOWN]
 
 
-def ask(doc: data.Row) -> list[Any]:
+def ask(doc: HavenDoc) -> list[Any]:
     """Return the pictures of one request, in lmms-eval's form."""
     (message,) = doc_to_messages(doc)
     return [item["url"] for item in message["content"] if item["type"] == "image"]
@@ -133,7 +134,7 @@ def empty_cache() -> Iterator[None]:
         yield
 
 
-def decoded(asked: list[data.Row]) -> tuple[int, int]:
+def decoded(asked: list[HavenDoc]) -> tuple[int, int]:
     """Return the passes through the video for these docs from an empty cache, and the pictures."""
     passes: list[object] = []
     work = worker.call
@@ -147,20 +148,20 @@ def decoded(asked: list[data.Row]) -> tuple[int, int]:
     return len(passes), pictures
 
 
-def shared(asked: list[data.Row]) -> None:
+def shared(asked: list[HavenDoc]) -> None:
     """Make all requests from an empty cache."""
     with empty_cache():
         for doc in asked:
             ask(doc)
 
 
-def indices_of(doc: data.Row) -> list[int]:
+def indices_of(doc: HavenDoc) -> list[int]:
     """Return the indices of the video's frames that a request shows, ascending."""
     shown = [number for group in doc["unit_frames"] for number in group]
     return [doc["picks"][number - 1] for number in sorted(shown)] or list(doc["picks"])
 
 
-def by_decord(asked: list[data.Row]) -> None:
+def by_decord(asked: list[HavenDoc]) -> None:
     """Open the video for each task and take its frames with decord."""
     import decord
 
@@ -170,7 +171,7 @@ def by_decord(asked: list[data.Row]) -> None:
             _resized(rgb)
 
 
-def by_seeking(asked: list[data.Row]) -> None:
+def by_seeking(asked: list[HavenDoc]) -> None:
     """Open the video for each task and seek to each of its frames with PyAV."""
     import av
 
@@ -223,14 +224,14 @@ def measure_own_peak(paths: list[Path], picks: int) -> None:
     print(json.dumps([int(own) / 1024, max(children) / 1024]))
 
 
-def timed(job: Callable[[list[data.Row]], None], asked: list[data.Row]) -> float:
+def timed(job: Callable[[list[HavenDoc]], None], asked: list[HavenDoc]) -> float:
     """Return the seconds of a job."""
     start = time.perf_counter()
     job(asked)
     return time.perf_counter() - start
 
 
-def count(asked: list[data.Row]) -> int:
+def count(asked: list[HavenDoc]) -> int:
     """Print the number of decodings for all tasks, and return it."""
     alone = sum(decoded([doc])[0] for doc in asked)
     together, pictures = decoded(asked)
@@ -241,7 +242,7 @@ def count(asked: list[data.Row]) -> int:
     return together
 
 
-def race(asked: list[data.Row], rounds: int) -> float:
+def race(asked: list[HavenDoc], rounds: int) -> float:
     """Print the times, in turn; return the ratio to the faster of the other ways."""
     jobs = {"shared": shared, "decord per task": by_decord, "PyAV seek per frame": by_seeking}
     spent = dict.fromkeys(jobs, 0.0)

@@ -73,10 +73,11 @@ def plain_task(root: Path, environment: dict[str, str]) -> None:
     folder.mkdir()
     code = (
         "import json,sys\n"
-        "from lmms_eval_tasks import benchmarks\n"
-        "from lmms_eval_tasks.runs import before, given\n"
-        "for doc in before.docs(benchmarks.load('maia'), 'maia_vsv'):\n"
-        "    text = given.text_of(benchmarks.load('maia').tasks['maia_vsv'].prompt(doc))\n"
+        "from lmms_eval_tasks import registry\n"
+        "from lmms_eval_tasks.runs import messages, prepare\n"
+        "maia = registry.load_benchmark('maia')\n"
+        "for doc in prepare.usable_docs(maia, 'maia_vsv'):\n"
+        "    text = messages.text_of(maia.tasks['maia_vsv'].prompt(doc))\n"
         "    print(json.dumps({**doc, 'text': text}))\n"
     )
     made = subprocess.run(
