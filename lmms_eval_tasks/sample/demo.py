@@ -48,7 +48,8 @@ CHECKPOINT = "tiny-qwen2_5_vl"
 TINY_TASKS = ("cvrr_es_partial_actions", "maverix_av")
 _TINY = "device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544,max_num_frames=8"
 _BUILD = (
-    "import sys; from lmms_eval_tasks.models import tiny; tiny.build('qwen2_5_vl', sys.argv[1])"
+    "import sys; from lmms_eval_tasks.models.tiny import build_checkpoint; "
+    "build_checkpoint('qwen2_5_vl', sys.argv[1])"
 )
 
 

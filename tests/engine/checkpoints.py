@@ -161,5 +161,5 @@ def qwen2_5_omni() -> list[Any]:
 
 
 def add() -> None:
-    """Make them kinds that `tiny.build` knows."""
+    """Make them kinds that `tiny.build_checkpoint` knows."""
     tiny.KINDS |= {"qwen3_vl": qwen3_vl, "qwen2_5_omni": qwen2_5_omni}
