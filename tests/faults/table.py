@@ -226,7 +226,7 @@ FAULTS = [
     Fault(
         "read-only judge's cache",
         given("ro"),
-        says="cannot be used as the cache.*set LMMS_EVAL_TASKS_JUDGE_CACHE",
+        says="cannot be used as the cache.*pass --judge-cache DIR",
         ends=(2,),
         mounts="cache/judge",
     ),
