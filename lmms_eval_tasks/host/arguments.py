@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib.util
+import functools
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,15 +33,18 @@ def names_ours(arguments: Sequence[str]) -> bool:
 
     The tasks of a `--config` file count, too.
     """
-    options = {argument.partition("=")[0] for argument in arguments}
-    if not options.isdisjoint(one.option for one in settings.TABLE.values() if one.is_option):
+    if not _own_options().isdisjoint(argument.partition("=")[0] for argument in arguments):
         return True
     given, _ = _read(arguments)
     runs = [{"tasks": given.tasks}, *_configured(given.config)]
     return any(_has_our_tasks(run) for run in runs)
 
 
-def check(arguments: Sequence[str]) -> None:
+def _own_options() -> set[str]:
+    return {one.option for one in settings.TABLE.values() if one.is_option}
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
     """Check all arguments that can be checked without lmms-eval's own parser.
 
     Args:
@@ -59,8 +62,7 @@ def check(arguments: Sequence[str]) -> None:
     for argument in rest:
         option = argument.partition("=")[0]
         if option.startswith("--") and option not in source:
-            own = [one.option for one in settings.TABLE.values() if one.is_option]
-            near = nearest(option, [*own, *(name for names in flags for name in names)])
+            near = nearest(option, [*_own_options(), *(n for names in flags for n in names)])
             raise TasksError(f"there is no option {option}{near} (lmms_eval --help lists all)")
     # Commands without a run, and runs whose arguments stand in a file.
     others = ("config", "power_analysis", "tui")
@@ -78,8 +80,8 @@ def check(arguments: Sequence[str]) -> None:
 def _read(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return lmms-eval's options among the arguments, and the arguments that are none.
 
-    An option that is absent is None, one without a value is "". Both results are empty if an
-    abbreviation fits two options; lmms-eval reports that.
+    An option that is absent is None, one without a value is "". If an abbreviation fits two
+    options, which lmms-eval reports, the arguments count as `--help` alone.
     """
     needed = [["-h", "--help"], ["--config"], ["--model"], ["--tasks"], ["--include_path"]]
     flags = _options_of_lmms_eval()[0]
@@ -114,6 +116,7 @@ def _has_our_tasks(run: Mapping[str, Any]) -> bool:
     return discovery.names_ours([name.strip() for name in names])
 
 
+@functools.cache
 def _options_of_lmms_eval() -> tuple[list[list[str]], str]:
     """Return lmms-eval's options, and the source text of the file that defines them.
 
@@ -121,10 +124,9 @@ def _options_of_lmms_eval() -> tuple[list[list[str]], str]:
     are empty if the file is unlike that of lmms-eval 0.7.3.
     """
     # Only the package is imported. Its module `__main__`, which is only read, would import torch.
-    spec = importlib.util.find_spec("lmms_eval")
-    for place in spec.submodule_search_locations or () if spec else ():
+    for place in discovery.package_folders("lmms_eval"):
         try:
-            source = Path(place, "__main__.py").read_text(encoding="utf-8")
+            source = (place / "__main__.py").read_text(encoding="utf-8")
             calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
         except (OSError, ValueError, SyntaxError):
             continue

@@ -200,16 +200,18 @@ def check_names(names: Sequence[str], include_path: object = None) -> None:
             registry.selected([name])
 
 
+def package_folders(package: str) -> list[Path]:
+    """Return the folders of a package's files, without importing it; [] if it is not there."""
+    spec = importlib.util.find_spec(package)
+    return list(map(Path, spec.submodule_search_locations or ())) if spec else []
+
+
 def _in_a_task_file(name: str, include_path: object) -> bool:
     """Return True if a name occurs in a task file of lmms-eval, of its plugins or of the user."""
-    spec = importlib.util.find_spec("lmms_eval")
-    places = (
-        [Path(place, "tasks") for place in spec.submodule_search_locations or ()] if spec else []
-    )
+    places = [folder / "tasks" for folder in package_folders("lmms_eval")]
     places += [Path(str(path)).expanduser() for path in _listed(include_path)]
     for plugin in filter(None, os.environ.get("LMMS_EVAL_PLUGINS", "").split(",")):
-        own = importlib.util.find_spec(plugin)
-        places += map(Path, own.submodule_search_locations or () if own else ())
+        places += package_folders(plugin)
     files = (file for place in places for file in place.rglob("*.yaml") if file.is_file())
     return any(name in file.read_text(encoding="utf-8", errors="replace") for file in files)
 

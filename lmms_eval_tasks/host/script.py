@@ -48,7 +48,7 @@ def checked_arguments(arguments: list[str]) -> list[str]:
         rest = command_arguments.take_own_options(arguments)
         command_arguments.check_configurations(rest)
         if rest and rest[0].startswith("-"):
-            command_arguments.check(rest)
+            command_arguments.check_arguments(rest)
     except (TasksError, ImportError) as error:
         notify(str(not_importable(error) if isinstance(error, ImportError) else error))
         sys.exit(WRONG)

@@ -51,6 +51,11 @@ class Card(NamedTuple):
     limits: Sequence[str]  # of the numbers' comparability
 
 
+def ends_text(number: Interval) -> str:
+    """Return the ends of a number's interval as text; "" without an interval."""
+    return " to ".join(fixed(end, 3) for end in number.ends or ())
+
+
 def make_card(
     benchmark: Benchmark,
     lines: Sequence[Comparison],
@@ -90,16 +95,15 @@ def make_card(
         return round(100 * (value - lowest) / (top - lowest), 2)
 
     def state(label: str) -> str:
-        if any((label, task) in invalid for task in line.quantity.tasks):
-            return INVALID
-        return "UNKNOWN" if label in unknown else "VALID"
+        known = "UNKNOWN" if label in unknown else "VALID"
+        return known if line.is_valid(label, invalid) else INVALID
 
     def row(label: str, number: Interval) -> CardRow:
         papers_by_distance = sorted(papers, key=lambda mark: abs(mark.figure - number.estimate))
         return CardRow(
             label,
             fixed(number.estimate, 3),
-            " to ".join(fixed(end, 3) for end in number.ends or ()),
+            ends_text(number),
             place(number.estimate) if math.isfinite(number.estimate) else None,
             (place(number.ends[0]), place(number.ends[1])) if number.ends else None,
             state(label),

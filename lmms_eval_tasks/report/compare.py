@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,6 +47,15 @@ class Comparison:
     quantity: Quantity
     numbers: Mapping[str, Interval]
     differences: Mapping[str, Difference] = field(default_factory=dict)
+
+    def is_valid(self, label: str, invalid: Collection[tuple[str, str]]) -> bool:
+        """Return False if a side's number is INVALID.
+
+        Args:
+            label: the side.
+            invalid: label of a side and task, of numbers that are INVALID.
+        """
+        return all((label, task) not in invalid for task in self.quantity.tasks)
 
 
 # --- comparisons ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import charts, compare, item_table, previews
-from lmms_eval_tasks.report.cards import Card, make_card
+from lmms_eval_tasks.report.cards import Card, ends_text, make_card
 from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.compared_runs import Side, command, tasks_of
 from lmms_eval_tasks.report.pages import SERIES, filled
@@ -89,7 +89,6 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
         scripts=scripts,
         hashes=" ".join(f"'sha256-{_sha256(one)}'" for one in scripts),
         value=_value,
-        is_valid=_is_valid,
         difference=_difference,
         points=f"{100 * compare.POINTS:g}",
     )
@@ -176,14 +175,8 @@ def _value(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -
     """Return a number, marked if it is INVALID, and its interval as text."""
     if (one := line.numbers.get(label)) is None:
         return "-", ""
-    ends = " to ".join(fixed(end, 3) for end in one.ends or ())
-    mark = "" if _is_valid(line, label, invalid) else f" {INVALID}"
-    return f"{fixed(one.estimate, 3)}{mark}", ends
-
-
-def _is_valid(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -> bool:
-    """Return False if a side's number is INVALID (`BenchmarkSection.invalid`)."""
-    return all((label, task) not in invalid for task in line.quantity.tasks)
+    mark = "" if line.is_valid(label, invalid) else f" {INVALID}"
+    return f"{fixed(one.estimate, 3)}{mark}", ends_text(one)
 
 
 def _difference(line: Comparison, label: str) -> JsonObject | None:

@@ -52,7 +52,7 @@ for arguments in json.loads(sys.argv[1]):
 )
 def test_wrong_arguments(given: Sequence[str], told: str) -> None:
     with pytest.raises(TasksError) as error:
-        arguments.check(given)
+        arguments.check_arguments(given)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -75,15 +75,15 @@ def test_wrong_arguments(given: Sequence[str], told: str) -> None:
     ],
 )
 def test_right_arguments_and_those_of_others(given: Sequence[str]) -> None:
-    arguments.check(given)
+    arguments.check_arguments(given)
 
 
 def test_a_name_near_ours_that_a_user_has(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("task: maia_vsv2\n", encoding="utf-8")
     given = [*OURS[:3], "maia_vsv2"]
     with pytest.raises(TasksError, match="maia_vsv2"):
-        arguments.check(given)
-    arguments.check([*given, "--include_path", str(tmp_path)])
+        arguments.check_arguments(given)
+    arguments.check_arguments([*given, "--include_path", str(tmp_path)])
 
 
 @table(
@@ -114,7 +114,7 @@ def test_another_lmms_eval_is_not_held_to_the_options_of_this_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(arguments, "_options_of_lmms_eval", lambda: ([], ""))
-    arguments.check(["--limt", "3"])
+    arguments.check_arguments(["--limt", "3"])
 
 
 def test_torch_is_not_imported_to_find_it() -> None:
