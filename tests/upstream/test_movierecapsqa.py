@@ -150,7 +150,7 @@ def both(
                 f"MOVIERECAPSQA_{kind}_DIR": str(job.folder / place)
                 for kind, place in (("SUBTITLE", "subtitles"), ("VIDEO", "recaps"))
             }
-            told.append({"root": str(root), "env": env, "tasks": job.tasks, "replies": {"*": said}})
+            told.append({"root": str(root), "env": env, "tasks": job.tasks, "replies": said})
         made = Made(own, host_copy.messages(endpoint))
     found, asked = host_copy.scored("movierecapsqa", told, judge, folder, server)
     return made, Made(dict(zip(own, found, strict=True)), asked)
