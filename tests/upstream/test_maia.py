@@ -187,7 +187,10 @@ def test_models_and_judges_are_asked_the_same(both: tuple[Made, Made]) -> None:
     """Every byte of each prompt and of each message to the judge, repairs among them."""
     for end in SETTINGS:
         own = [both[0].tasks[f"maia_{kind}{end}"]["prompts"] for kind in ("vsv", "oevqa")]
-        assert own[0] | own[1] == both[1].tasks[f"maia{end}"]["prompts"]
+        theirs = both[1].tasks[f"maia{end}"]
+        assert own[0] | own[1] == theirs["prompts"]
+        for doc, prompt in theirs["prompts"].items():
+            assert theirs["messages"][doc] == [*theirs["visuals"][doc], prompt]
     assert both[0].asked == both[1].asked
     assert len(both[0].asked) > 70  # of the packaged sample alone; more with shared data
     assert [one for one in both[0].asked if "An earlier reply to this" in one[-1]]
