@@ -136,6 +136,16 @@ def copy(folder: Path, laid: Iterable[Path] = (), source: Path | None = None) ->
     return made
 
 
+def module(file: Path) -> Any:
+    """A module of a contribution, from its file."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
 def scored(
     benchmark: str,
     jobs: Sequence[dict[str, Any]],
