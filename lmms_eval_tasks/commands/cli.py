@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,7 +128,7 @@ def status(
     root = settings.data_root()
     if settings.value(settings.DATA) and not root.is_dir():
         raise DataError(f"{root}: no such folder ({settings.DATA.option} ROOT, {settings.DATA})")
-    wanted = [registry.find_benchmark(name) for name in names or ()]
+    wanted = [registry.find_benchmark(name) for name in dict.fromkeys(names or ())]
     left = ("benchmark", "found", "where", "version")
     table = Table(
         *left,
@@ -152,21 +153,48 @@ def status(
         print(line)
 
 
+def _root() -> Path:
+    """Return the data root for a command that writes there: the sample is never changed."""
+    if settings.is_sample():
+        raise DataError(
+            f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
+            "unset it, or set it to a folder"
+        )
+    return settings.data_root()
+
+
 @data_app.command()
+@with_settings(settings.DATA)
+def get(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="BENCHMARK...", help=f"Of: {', '.join(registry.NAMES)}."),
+    ],
+) -> None:
+    """Download what is public of a benchmark, and put it under the data root; can be resumed."""
+    wanted = [registry.find_benchmark(name) for name in dict.fromkeys(names)]
+    problems = []
+    for benchmark in wanted:
+        try:
+            benchmark.get(_root(), partial(print, flush=True))
+        except DataError as error:
+            problems.append(str(error))
+    if problems:
+        raise DataError("\n".join(problems))
+
+
+@data_app.command()
+@with_settings(settings.DATA)
 def prepare(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
+    *,
     source: Annotated[
         Path, typer.Option("--from", help="The data file, or the folder that holds it.")
     ],
     link: Annotated[bool, typer.Option(help="Make links instead of copies.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    if settings.is_sample():  # the sample is never changed
-        raise DataError(
-            f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
-            "unset it, or set it to a folder"
-        )
-    print(registry.find_benchmark(benchmark).prepare(source, settings.data_root(), link))
+    print(registry.find_benchmark(benchmark).prepare(source, _root(), link))
 
 
 @app.command()
