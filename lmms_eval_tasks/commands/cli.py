@@ -21,7 +21,7 @@ from lmms_eval_tasks.commands import (
     report_command,
     saved_runs,
 )
-from lmms_eval_tasks.errors import DataError, TasksError, about_file
+from lmms_eval_tasks.errors import WRONG, DataError, TasksError, about_file
 from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
@@ -155,6 +155,7 @@ def status(
 
 def _root() -> Path:
     """Return the data root for a command that writes there: the sample is never changed."""
+    settings.check_settings()
     if settings.is_sample():
         raise DataError(
             f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
@@ -164,27 +165,29 @@ def _root() -> Path:
 
 
 @data_app.command()
-@with_settings(settings.DATA)
+@with_settings(settings.DATA, checked=False)
 def get(
     names: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="BENCHMARK...", help=f"Of: {', '.join(registry.NAMES)}."),
-    ],
+    ] = None,
 ) -> None:
     """Download what is public of a benchmark, and put it under the data root; can be resumed."""
-    wanted = [registry.find_benchmark(name) for name in dict.fromkeys(names)]
-    problems = []
-    for benchmark in wanted:
+    if not names:
+        raise DataError(f"name a benchmark to download: {', '.join(registry.NAMES)}")
+    root, problems = _root(), 0
+    for benchmark in [registry.find_benchmark(name) for name in dict.fromkeys(names)]:
         try:
-            benchmark.get(_root(), partial(print, flush=True))
+            benchmark.get(root, partial(print, flush=True))
         except DataError as error:
-            problems.append(str(error))
+            problems += 1
+            notify(f"{benchmark.name}: {error}")
     if problems:
-        raise DataError("\n".join(problems))
+        raise typer.Exit(WRONG)
 
 
 @data_app.command()
-@with_settings(settings.DATA)
+@with_settings(settings.DATA, checked=False)
 def prepare(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
     *,

@@ -152,8 +152,8 @@ class GitFiles:
         if is_check:
             environment["GIT_NO_LAZY_FETCH"] = "1"
         try:
-            done = subprocess.run(  # noqa: S603
-                ["git", *slow, *arguments],  # noqa: S607
+            done = subprocess.run(
+                ["git", *slow, *arguments],
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 stdin=subprocess.DEVNULL,
@@ -206,9 +206,10 @@ def download(source: HubFiles | GitFiles, folder: Path, say: Callable[[str], obj
         is_hub = isinstance(source, HubFiles)
         for file in tqdm(missing, unit="file", disable=is_hub):  # the hub's have bars of their own
             _fetch(source.url, file, folder / file.path)
-        for file in files if isinstance(source, HubFiles) else ():
-            if file.path.endswith(".zip"):
-                _unpack(folder / file.path, folder, source.ignored)
+        if isinstance(source, HubFiles):
+            for file in files:
+                if file.path.endswith(".zip"):
+                    _unpack(folder / file.path, folder, source.ignored)
     except OSError as error:
         if error.errno in _NO_SPACE:
             raise DataError(f"{folder}: the disk is full: free some space, then {AGAIN}") from error
