@@ -480,7 +480,7 @@ class Benchmark:
                 f"{target}: another file there takes precedence over {min(hidden)}; remove it first"
             )
         status = self._status(target)
-        done = "linked" if link else "copied" if link is False else "put"
+        done = "copied" if link is False else "linked"
         lines = [f"{done} {len(given)} files to {target}", *status.notes]
         return "\n".join([*lines, *filter(None, [released_files.listed(status.bad)])])
 

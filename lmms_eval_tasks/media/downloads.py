@@ -1,8 +1,8 @@
 """Downloads of a benchmark's released files, from the Hugging Face hub or a git repository.
 
 A benchmark lists the places of its files (`Benchmark.downloads`). All files go into one folder,
-from which `Benchmark.prepare` puts them in place. The folder is kept: files in it whose hash is
-that of the hub or of git are not downloaded again, and a download that broke off goes on.
+from which `Benchmark.prepare` puts them in place. The folder is kept: a file in it with the hash
+that the hub or git names is not downloaded again, so that a download which broke off goes on.
 """
 
 from __future__ import annotations
@@ -123,9 +123,12 @@ class GitFiles:
 
         def fetch(target: Path, blob: str) -> None:
             unfinished = target.with_name(f".{target.name}.part")
-            with unfinished.open("wb") as opened:
-                self._run(*place, "cat-file", "blob", blob, stdout=opened.fileno())
-            unfinished.replace(target)
+            try:
+                with unfinished.open("wb") as opened:
+                    self._run(*place, "cat-file", "blob", blob, stdout=opened.fileno())
+                unfinished.replace(target)
+            finally:
+                unfinished.unlink(missing_ok=True)
 
         listing = self._run(*place, "ls-tree", "-rz", self.commit).stdout.decode()
         files = []

@@ -126,10 +126,22 @@ def test_a_fault_of_the_hub_is_one_line_and_the_next_try_continues(
     assert files_in(tmp_path) == set()
     for name, value in before.items():
         setattr(hub, name, value)
-    hub.requests.clear()
     downloads.download(SOURCE, tmp_path, print)
     assert files_in(tmp_path) == ALL
-    assert any(place for _, _, place in hub.requests) == ("broken" in fault)  # only the rest
+
+
+def test_a_broken_connection_to_the_hub(hub: LocalHub, tmp_path: Path) -> None:
+    """One break costs the rest of the file; after many, whole files are not downloaded again."""
+    hub.broken = 1
+    downloads.download(HubFiles("owner/set", ("data/*.json",)), tmp_path, print)
+    assert "bytes=4096-" in {place for _, _, place in hub.requests}
+    assert (tmp_path / "data/facts.json").read_bytes() == TABLE
+    hub.status = 500
+    refusal(SOURCE, tmp_path)
+    hub.status = 0
+    hub.requests.clear()
+    downloads.download(SOURCE, tmp_path, print)
+    assert hub.downloaded() == ["media.zip"]
 
 
 def test_a_hub_that_is_off_or_not_to_be_asked(
@@ -255,7 +267,7 @@ def test_faults_of_git(
     source, place = repository
     gone = GitFiles(source.url, "1" * 40)
     assert "moved or withdrawn; get the files by hand" in refusal(gone, tmp_path / "gone")
-    none = GitFiles(f"file://{tmp_path}/none", source.commit)
+    none = GitFiles(f"file://{tmp_path}/gone/away", source.commit)
     assert "git: fatal: '" in refusal(none, tmp_path / "none")
     pointer = GitFiles(source.url, source.commit, ("set/pointer.mp4",))
     assert "set/pointer.mp4 is only a pointer of Git LFS there" in refusal(pointer, tmp_path / "p")
@@ -301,13 +313,12 @@ def test_data_get_puts_a_benchmark_in_place(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         first, placed, *notes = done.stdout.splitlines()
         assert first.startswith(f"{hub.url}/datasets/sshaar/movierecapsqa: 4 files, of which 4 ")
-        assert placed == f"put 4 files to {root / 'movierecapsqa'}"
-        assert "8,263 questions of the paper's full set" in notes[0]
+        assert placed == f"linked 4 files to {root / 'movierecapsqa'}"
+        assert "1 of 8,231 questions" in notes[0]
         assert notes[-1].startswith("by hand: recap videos from YouTube")
         # No second copy on the disk.
-        name = "data/facts.json"
-        there = root / ".downloads/movierecapsqa" / name
-        assert (root / "movierecapsqa" / name).samefile(there)
+        there = root / ".downloads/movierecapsqa/data/facts.json"
+        assert (root / "movierecapsqa/facts.json").samefile(there)
         asked_before = len(hub.downloaded())
         again = get("movierecapsqa", "haven")
         assert len(hub.downloaded()) == asked_before
