@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import pytest
+from huggingface_hub import constants
+
+from lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_tasks.media.downloads import GitFiles, HubFiles
 
 SHA = "5" * 40  # the commit of every data set
 LFS = (".zip", ".parquet")  # endings of files in Git LFS: these are redirected, with a SHA-256
@@ -129,7 +138,7 @@ def _siblings(files: Mapping[str, bytes]) -> list[dict[str, object]]:
 
 def _sha1(content: bytes) -> str:
     """The hash of a file in git."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
 def _send(
@@ -141,3 +150,54 @@ def _send(
     request.end_headers()
     if request.command == "GET":
         request.wfile.write(content)
+
+
+# --- a benchmark's downloads ----------------------------------------------------------------------
+
+
+@contextmanager
+def used(hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
+    """The hub, used by this process's huggingface_hub, which read HF_ENDPOINT when imported."""
+    with hub:
+        template = "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + template)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        yield hub
+
+
+def git_repository(place: Path) -> str:
+    """Make a folder a git repository that sends single files, as GitHub does; return its commit."""
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(place), *author, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--allow-empty", "-m", "data")
+    for name in ("allowFilter", "allowAnySHA1InWant"):
+        git("config", f"uploadpack.{name}", "true")
+    return git("rev-parse", "HEAD")
+
+
+def get_released(
+    benchmark: Benchmark, folders: Sequence[Path], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Return the lines of `data get` if each declared source has the files of a folder."""
+    hub, sources = LocalHub({}), list[HubFiles | GitFiles]()
+    for source, folder in zip(benchmark.downloads, folders, strict=True):
+        if isinstance(source, HubFiles):
+            files = {file for file in folder.rglob("*") if file.is_file()}
+            content = {one.relative_to(folder).as_posix(): one.read_bytes() for one in files}
+            hub.repositories = {**hub.repositories, source.name: content}
+            sources.append(source)
+        else:
+            commit = git_repository(folder)
+            sources.append(replace(source, url=f"file://{folder}", commit=commit))
+    monkeypatch.setattr(type(benchmark), "downloads", sources)
+    said: list[str] = []
+    with used(hub, monkeypatch):
+        benchmark.get(root, lambda text: said.extend(text.splitlines()))
+    return said

@@ -276,14 +276,14 @@ def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) ->
     """Copied or linked, also twice; another file in a place stays, and nothing is put then."""
     benchmark, source = registry.load_benchmark(name), sample_root / name
     whole = benchmark.status(sample_root)
-    for link in (True, False):
+    for link in (True, None, False):
         place = tmp_path / str(link) / name
         for _ in range(2):
             told = benchmark.prepare(source, place.parent, link).splitlines()
         there = {path for path in place.rglob("*") if path.is_file()}
-        assert told[0] == f"{'linked' if link else 'copied'} {len(there)} files to {place}"
+        assert told[0] == f"{'copied' if link is False else 'linked'} {len(there)} files to {place}"
         assert set(benchmark.files(place).values()) == there
-        assert {path.is_symlink() for path in there} == {link}
+        assert {path.is_symlink() for path in there} == {bool(link)}
         found = benchmark.status(place.parent)
         assert (found.version, found.counts, found.problem) == (whole.version, whole.counts, "")
         # HAVEN's videos are no part of its release.

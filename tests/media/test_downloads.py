@@ -23,7 +23,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media import downloads
 from lmms_eval_tasks.media.downloads import GitFiles, HubFiles
-from tests.local_hub import LocalHub
+from tests.local_hub import LocalHub, git_repository, used
 
 SOURCE = HubFiles("owner/set", ("data/*.json", "*.zip"), ignored=("*vid_only*",))
 TABLE = b"[1, 2, 3]" * 1000
@@ -42,14 +42,10 @@ MEDIA = archive("vid/a.mp4", "vid_only/a.mp4", "__MACOSX/a.mp4")
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
-    """A hub that this process's huggingface_hub uses; it read HF_ENDPOINT when it was imported."""
+    """A hub with a table, an archive and another file; the bytes come in small pieces."""
     files = {"data/facts.json": TABLE, "media.zip": MEDIA, "README.md": b"not asked for"}
-    with LocalHub({"owner/set": files}) as server:
-        template = "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "ENDPOINT", server.url)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", server.url + template)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1024)
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1024)
+    with used(LocalHub({"owner/set": files}), monkeypatch) as server:
         yield server
 
 
@@ -204,20 +200,10 @@ def repository(tmp_path: Path) -> tuple[GitFiles, Path]:
         (place / f"set/vid/{name}.mp4").write_bytes(name.encode() * 10**5)
     (place / "set/data.jsonl").write_text("{}\n", encoding="utf-8")
     (place / "set/pointer.mp4").write_text("version https://git-lfs.github.com/spec/v1\n")
-    author = ("-c", "user.name=a", "-c", "user.email=a@b")
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(place), *author, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    git("init", "--quiet")
-    git("add", ".")
-    git("commit", "--quiet", "-m", "data")
-    for name in ("allowFilter", "allowAnySHA1InWant"):
-        git("config", f"uploadpack.{name}", "true")
-    commit = git("rev-parse", "HEAD")
-    git("rm", "--quiet", "-r", "set/vid")  # later commits do not matter
-    git("commit", "--quiet", "-m", "moved")
+    commit = git_repository(place)
+    shutil.rmtree(place / "set/vid")
+    (place / "set/data.jsonl").write_text("[]", encoding="utf-8")
+    assert git_repository(place) != commit  # later commits do not matter
     return GitFiles(f"file://{place}", commit, ("set/data.jsonl", "set/vid/*"), "set/"), place
 
 
@@ -264,7 +250,7 @@ def _made(folder: Path) -> Path:
 def test_faults_of_git(
     repository: tuple[GitFiles, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, place = repository
+    source, _ = repository
     gone = GitFiles(source.url, "1" * 40)
     assert "moved or withdrawn; get the files by hand" in refusal(gone, tmp_path / "gone")
     none = GitFiles(f"file://{tmp_path}/gone/away", source.commit)
