@@ -48,7 +48,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, ScoringStep
 from lmms_eval_tasks.media import downloads, sources
 from lmms_eval_tasks.media.downloads import GitFiles, HubFiles
 from lmms_eval_tasks.media.sources import CheckedSource, Source
-from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils import interrupts, released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
@@ -504,7 +504,8 @@ class Benchmark:
         problems: list[str] = []
         for source in self.downloads:
             try:
-                downloads.download(source, folder, say)
+                with interrupts.at_interrupt(lambda: f"whole files are in {folder}"):
+                    downloads.download(source, folder, say)
             except DataError as error:
                 problems.append(str(error))
                 if source is self.downloads[0]:

@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tqdm import tqdm
+
 from lmms_eval_tasks.errors import DataError
 
 AGAIN = "run the same command again, which continues"
@@ -189,8 +191,6 @@ def download(source: HubFiles | GitFiles, folder: Path, say: Callable[[str], obj
         DataError: a file cannot be had, or its content is not that of its hash; one line that says
             what to do.
     """
-    from tqdm import tqdm
-
     folder.mkdir(parents=True, exist_ok=True)
     try:
         files = source.files(folder)
@@ -200,14 +200,14 @@ def download(source: HubFiles | GitFiles, folder: Path, say: Callable[[str], obj
             )
         missing = [file for file in files if not _is_whole(folder / file.path, file.hash)]
         size = sum(file.size or 0 for file in missing)
-        amount = f" ({size / 1e9:,.2f} GB)" if size else ""
+        amount = f" ({tqdm.format_sizeof(size, 'B')})" if size else ""
         say(
             f"{source.url}: {len(files):,} files, of which {len(missing):,} are to be downloaded"
             f"{amount} to {folder}"
         )
         require_space(folder, size)
-        is_hub = isinstance(source, HubFiles)
-        for file in tqdm(missing, unit="file", disable=is_hub):  # the hub's have bars of their own
+        is_hub = isinstance(source, HubFiles)  # huggingface_hub shows a bar for each file
+        for file in tqdm(missing, unit="file", disable=is_hub or None):  # None: terminals only
             _fetch(source.url, file, folder / file.path)
         if isinstance(source, HubFiles):
             for file in files:
@@ -223,9 +223,10 @@ def require_space(folder: Path, size: int) -> None:
     """Raise a DataError if the disk of a folder has less free space than `size` bytes."""
     free = shutil.disk_usage(folder).free
     if size > free:
+        needed, there = (tqdm.format_sizeof(one, "B") for one in (size, free))
         raise DataError(
-            f"{folder}: {size / 1e9:,.2f} GB are needed, but {free / 1e9:,.2f} GB are free: free "
-            f"some space, or name another disk with --data ROOT"
+            f"{folder}: needs {needed}, but {there} are free: free some space, or name another "
+            "disk with --data ROOT"
         )
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import registry, settings
+from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media import downloads
 from lmms_eval_tasks.media.downloads import GitFiles, HubFiles
@@ -72,7 +73,7 @@ def test_a_data_set_of_the_hub_is_downloaded_once_and_unpacked(
     assert files_in(tmp_path) == ALL
     assert (tmp_path / "data/facts.json").read_bytes() == TABLE
     assert said == [
-        f"{hub.url}/datasets/owner/set: 2 files, of which 2 are to be downloaded (0.00 GB) to "
+        f"{hub.url}/datasets/owner/set: 2 files, of which 2 are to be downloaded (24.4kB) to "
         f"{tmp_path}"
     ]
     hub.requests.clear()
@@ -175,7 +176,7 @@ def test_a_disk_without_space(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=100))
     line = refusal(SOURCE, tmp_path)
-    assert "0.00 GB are free: free some space, or name another disk with --data ROOT" in line
+    assert "but 100B are free: free some space, or name another disk with --data ROOT" in line
     assert hub.downloaded() == []
     monkeypatch.undo()
 
@@ -313,3 +314,31 @@ def test_data_get_puts_a_benchmark_in_place(tmp_path: Path) -> None:
         # A benchmark that cannot be had does not stop the others.
         (line,) = again.stderr.splitlines()
         assert line.startswith(f"lmms-eval-tasks: haven: {hub.url}/datasets/MokiSee7/HAVEN: not ")
+
+
+def test_a_benchmark_of_another_package_that_declares_nothing(tmp_path: Path) -> None:
+    """It says where its data are, and has the same commands."""
+
+    class Toy(Benchmark):
+        name, title, how_to_get = "toy", "Toy", "Ask its authors"
+
+    with pytest.raises(DataError) as error:
+        Toy().get(tmp_path, print)
+    assert str(error.value) == (
+        "Toy cannot be downloaded: Ask its authors. Then: lmms-eval-tasks data prepare toy --from "
+        "FOLDER"
+    )
+
+
+def test_what_our_benchmarks_declare() -> None:
+    """The first source has the data file; a git source names a whole hash, so its content is fixed."""
+    for name in registry.NAMES:
+        benchmark = registry.load_benchmark(name)
+        assert f"lmms-eval-tasks data get {name}" in benchmark.how_to_get
+        assert benchmark.downloads
+        for source in benchmark.downloads:
+            if isinstance(source, GitFiles):
+                assert re.fullmatch("[0-9a-f]{40}", source.commit)
+                assert source.url.startswith("https://")
+            else:
+                assert re.fullmatch(r"[\w-]+/[\w-]+", source.name)
