@@ -331,7 +331,7 @@ def test_a_benchmark_of_another_package_that_declares_nothing(tmp_path: Path) ->
 
 
 def test_what_our_benchmarks_declare() -> None:
-    """The first source has the data file; a git source names a whole hash, so its content is fixed."""
+    """A git source names a whole hash, so that its content is fixed."""
     for name in registry.NAMES:
         benchmark = registry.load_benchmark(name)
         assert f"lmms-eval-tasks data get {name}" in benchmark.how_to_get
