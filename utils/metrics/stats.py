@@ -35,9 +35,9 @@ def few(videos: int) -> str:
         return ""
     return (
         f"Only {videos} video{'s' * (videos != 1)}. With fewer than {FEW}, a 95 % interval is "
-        "rough (in simulations, 86 to 100 of 100 such intervals held the true value); with fewer than "
-        f"{FEWEST}, there is none. A difference between two runs has an interval only if it is "
-        f"not 0 on at least {FLIPS} videos"
+        "rough (in simulations, 86 to 100 of 100 such intervals held the true value); with fewer "
+        f"than {FEWEST}, there is none. A difference between two runs has an interval only if it "
+        f"is not 0 on at least {FLIPS} videos"
     )
 
 
