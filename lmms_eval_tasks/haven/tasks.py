@@ -99,9 +99,9 @@ def media_log(doc: HavenDoc) -> dict[str, object]:
 
 def score(doc: KeptHaven, reply: str) -> HavenScore:
     """Score a reply: return what was read, its scores, and the baselines' scores for the item."""
-    made: HavenScore = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
-    failed = (status for status in made["parts"].values() if status != "ok")
-    return {**made, "status": next(failed, "ok")}
+    result: HavenScore = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
+    failed = (status for status in result["parts"].values() if status != "ok")
+    return {**result, "status": next(failed, "ok")}
 
 
 def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
@@ -110,21 +110,21 @@ def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
     Without a summary, the rating is 0, which is below the scale and counts as 0 in means
     (rating_means.py).
     """
-    made = score(doc, reply)
-    shown = {
+    result = score(doc, reply)
+    fields = {
         "reference": judging.reference(doc),
         "document": " ".join(doc["document"]).strip() or judging.prompt().text["no_document"],
     }
-    asked = {judging.GEVAL: judging.geval_criterion()}
-    status = made["parts"]["summary"]
-    text = reply if status == "refused" else made["candidate"]
-    rated = yield from geval.rated(asked, shown, text, status)
-    own: geval.TextRating = {
+    criteria = {judging.GEVAL: judging.geval_criterion()}
+    status = result["parts"]["summary"]
+    text = reply if status == "refused" else result["candidate"]
+    rated = yield from geval.rated(criteria, fields, text, status)
+    rating: geval.TextRating = {
         "score": rated["score"],
         "status": rated["status"],
         "mode": rated["mode"],
     }
-    return {**made, "geval": own}
+    return {**result, "geval": rating}
 
 
 def _v2t(doc: KeptHaven, reply: str) -> Reading:

@@ -215,19 +215,19 @@ def _tables(folder: Path) -> Tables:
     Raises:
         DataError: there is only one of the two tables.
     """
-    found: Tables = {}
+    tables: Tables = {}
     for file in data_files(folder):
         rows = released_files.read_table(file) if file.suffix.lower() != ".json" else []
         for kind, needed in COLUMNS.items():
             if rows and needed <= rows[0].keys():
-                found.setdefault(kind, {})[file] = rows
-    if len(found) == 1:
-        ((kind, files),) = found.items()
+                tables.setdefault(kind, {})[file] = rows
+    if len(tables) == 1:
+        ((kind, files),) = tables.items()
         raise DataError(
             f"{folder}: holds MAIA's table {kind} ({min(files).name}) without the other: gen has "
             "the questions, mc the pairs"
         )
-    return found
+    return tables
 
 
 def _entries(tables: Tables) -> list[dict[str, Any]]:

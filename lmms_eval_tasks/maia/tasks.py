@@ -311,7 +311,7 @@ class Maia(Benchmark):
 
     read_release = staticmethod(files.read_release)
     sources = staticmethod(data.media_sources)
-    configure_judge = staticmethod(judging.suited)
+    configure_judge = staticmethod(judging.limit_reply)
     judge_prompt = staticmethod(judging.prompt)
 
     def complaints(self, release: files.MaiaRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG002

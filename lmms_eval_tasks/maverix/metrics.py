@@ -233,8 +233,8 @@ def _rated(
 
     The authors' mean is over the items for which `theirs` is True, including borrowed wordings.
     """
-    made: list[Metric[OpenItem]] = rating_metrics(name, partial(rating_means.ratings, name))
-    mean, *others = (replace(one, include=where) for one in made)
+    forms: list[Metric[OpenItem]] = rating_metrics(name, partial(rating_means.ratings, name))
+    mean, *others = (replace(form, include=where) for form in forms)
     return [
         replace(mean, host_fields=host_fields, per_unit=partial(rating_means.units, name)),
         *others,

@@ -23,14 +23,14 @@ def count_failed(items: Items) -> int:
 
 def numbers(task: Task, items: Items) -> JsonObject:
     """Return every metric of a task by name; a metric for which no item counts is absent."""
-    found: JsonObject = {CARRIER: count_failed(items)}
+    values: JsonObject = {CARRIER: count_failed(items)}
     ran = aggregate.as_counted(items)
     for metric in (*task.metrics, *task.extra_metrics(ran)):
-        if own := metric.counted_items(ran):
-            found[metric.name] = None
+        if included := metric.counted_items(ran):
+            values[metric.name] = None
             with aggregate.never_raises(metric.name):
-                found[metric.name] = metric.compute(own)
-    return found
+                values[metric.name] = metric.compute(included)
+    return values
 
 
 def details(task: Task, items: Items) -> JsonObject:
@@ -132,10 +132,10 @@ def of_join(join: JointMetric, name: str) -> Quantity:
     """Return a number of a joint metric as a quantity."""
 
     def sides(task_items: Sequence[TaskItem]) -> dict[str, list[Item]]:
-        found: dict[str, list[Item]] = {}
+        by_task: dict[str, list[Item]] = {}
         for task, item in task_items:
-            found.setdefault(task.name, []).append(item)
-        return found
+            by_task.setdefault(task.name, []).append(item)
+        return by_task
 
     def compute(task_items: Sequence[TaskItem]) -> Json:
         return joined(join, sides(task_items)).get(name)

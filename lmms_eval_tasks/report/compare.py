@@ -220,14 +220,14 @@ def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]
     waiting: dict[tuple[str, str], list[Key]] = {}
     for key in sorted(second):
         waiting.setdefault((key[0], second[key]), []).append(key)
-    found: dict[Key, Key] = {}
+    matches: dict[Key, Key] = {}
     for by_id in (True, False):
-        for key in sorted(first.keys() - found.keys()):
+        for key in sorted(first.keys() - matches.keys()):
             alike = waiting.get((key[0], first[key]), [])
             if key in alike or (alike and not by_id):
-                found[key] = key if key in alike else alike[0]
-                alike.remove(found[key])
-    return found
+                matches[key] = key if key in alike else alike[0]
+                alike.remove(matches[key])
+    return matches
 
 
 def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:

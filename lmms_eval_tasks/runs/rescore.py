@@ -362,13 +362,13 @@ def _joined(
 
 def statuses(label: str, items: Items) -> list[JsonObject]:
     """Return a row for each judge that counts its verdicts by status, including kept verdicts."""
-    found: dict[str, Counter[str]] = {}
+    by_judge: dict[str, Counter[str]] = {}
     for item in items:
-        for one in (item.get("verdicts") or {}).values():
-            found.setdefault(one["judge"], Counter())[one["status"]] += 1
+        for verdict in (item.get("verdicts") or {}).values():
+            by_judge.setdefault(verdict["judge"], Counter())[verdict["status"]] += 1
     return [
         {"task": label, "judge": judge, "verdicts": counts.total(), "by_status": dict(counts)}
-        for judge, counts in found.items()
+        for judge, counts in by_judge.items()
     ]
 
 

@@ -224,32 +224,32 @@ def _outside(statements: Iterable[Said], places: Sequence[Said]) -> list[Said]:
 
 def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
     """Yield the statements of a rank by their places, without denied, quoted or supposed ones."""
-    found: dict[int, tuple[LetterStatement, int]] = {}
+    statements: dict[int, tuple[LetterStatement, int]] = {}
     heads: set[int] = set()
-    said = fold(text)
+    folded = fold(text)
     has_option = any(
-        own in said for option in item.options.values() if (own := without_article(option))
+        bare in folded for option in item.options.values() if (bare := without_article(option))
     )
     for form in forms.of_rank(rank):
         for match in form.pattern.finditer(text) if "letter" in form.pattern.groupindex else ():
             at = match.start("letter")
             start = at if form.subject else match.start()
-            one = statement_at(match["letter"], text, start, at + 1, item, subject=form.subject)
+            stmt = statement_at(match["letter"], text, start, at + 1, item, subject=form.subject)
             plain = PLAIN_LETTERS if form.expects else frozenset[str]()
-            no_letter = is_name(one, item) if form.subject else is_word(one, item, plain)
-            if not no_letter or named_option(one, item):
-                found.setdefault(at, (one, start))
+            no_letter = is_name(stmt, item) if form.subject else is_word(stmt, item, plain)
+            if not no_letter or named_option(stmt, item):
+                statements.setdefault(at, (stmt, start))
                 heads.add(match.start())
         for match in form.text.finditer(text) if form.text and has_option else ():
             opened = [] if match.start() in heads else item.opened(match["text"], without_article)
             if len(opened) == 1:
                 [(letter, end)], at = opened, match.start("text")
-                one = statement_at(letter, text, match.start(), at + end, item)
-                found.setdefault(at, (one._replace(near=""), match.start()))
-    for at in sorted(found):
-        one, start = found[at]
-        if not (is_refuted(one, item) or is_quoted(text, start) or is_supposed(text, start, at)):
-            yield Said(letters_of(one, item), start, at + 1, rank == "machine")
+                stmt = statement_at(letter, text, match.start(), at + end, item)
+                statements.setdefault(at, (stmt._replace(near=""), match.start()))
+    for at in sorted(statements):
+        stmt, start = statements[at]
+        if not (is_refuted(stmt, item) or is_quoted(text, start) or is_supposed(text, start, at)):
+            yield Said(letters_of(stmt, item), start, at + 1, rank == "machine")
 
 
 def _alone(text: str, item: OptionTexts) -> list[Said]:

@@ -48,15 +48,15 @@ _BEGINNING = 2**16  # characters of an encoded picture that hold its header, beh
 
 
 @contextmanager
-def counted() -> Iterator[None]:
+def count_media() -> Iterator[None]:
     """Count media at the shared places while the context lasts; missing places do not count."""
     with ExitStack() as stack:
         for module, owner, method, see in _PLACES:
-            found = getattr(sys.modules.get(module), owner, None)
-            if found is not None and method in vars(found):
-                original = vars(found)[method]
-                setattr(found, method, _seeing(original, see))
-                stack.callback(setattr, found, method, original)
+            target = getattr(sys.modules.get(module), owner, None)
+            if target is not None and method in vars(target):
+                original = vars(target)[method]
+                setattr(target, method, _seeing(original, see))
+                stack.callback(setattr, target, method, original)
         yield
 
 
@@ -129,11 +129,11 @@ def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
             patch.
         inputs: the arguments of `generate`.
     """
-    known: dict[str, Tensor] = {name: v for name, v in inputs.items() if v is not None}
-    ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
-    prompt = known["inputs_embeds"] if ids is None else ids
+    present: dict[str, Tensor] = {name: v for name, v in inputs.items() if v is not None}
+    ids = next((present[name] for name in ("input_ids", "inputs") if name in present), None)
+    prompt = present["inputs_embeds"] if ids is None else ids
     number, length = prompt.shape[:2]
-    mask: Tensor = known.get("attention_mask")
+    mask: Tensor = present.get("attention_mask")
     tokens: list[int | None] = [int(length) if number == 1 else None] * number
     if getattr(mask, "shape", None) == (number, length):
         tokens = mask.sum(1).tolist()
@@ -143,7 +143,7 @@ def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
         token = next((t for name in names if (t := getattr(config, name, None)) is not None), None)
         if ids is not None and token is not None:
             counts[kind] = (ids == token).sum(1).tolist()
-    sizes = _sizes_of_rows(config, known, counts, number)
+    sizes = _sizes_of_rows(config, present, counts, number)
     visual = [sum(row) for row in zip(*counts.values(), strict=True)] or [0] * number
     return [PromptRow(*row) for row in zip(tokens, [n or None for n in visual], sizes, strict=True)]
 
@@ -161,23 +161,23 @@ def _sizes_of_rows(
     """
     vision = getattr(config, "vision_config", None)
     patch, merge = (getattr(vision, name, None) for name in ("patch_size", "spatial_merge_size"))
-    found: list[dict[Size, None]] = [{} for _ in range(number)]
+    sizes: list[dict[Size, None]] = [{} for _ in range(number)]
     for kind, in_rows in counts.items():
         grids = inputs.get(
             f"{kind}_grid_thw"
         )  # for each picture: patches in time, height and width
         if grids is None or not isinstance(patch, int) or not isinstance(merge, int):
             continue
-        ends, done = list(accumulate(in_rows)), 0
+        ends, consumed = list(accumulate(in_rows)), 0
         for time, height, width in grids.tolist():
-            if (row := bisect_right(ends, done)) == number:  # the counts do not match the grids
+            if (row := bisect_right(ends, consumed)) == number:  # the counts do not match the grids
                 break
-            found[row][int(width) * patch, int(height) * patch] = None
-            done += int(time * height * width) // merge**2
+            sizes[row][int(width) * patch, int(height) * patch] = None
+            consumed += int(time * height * width) // merge**2
     frames: Sequence[int] = getattr(inputs.get("pixel_values_videos"), "shape", ())
     if len(frames) == 5 and frames[0] == number:  # videos, frames, colours, height, width
-        found = [{(int(frames[4]), int(frames[3])): None}] * number
-    return [tuple(one) for one in found]
+        sizes = [{(int(frames[4]), int(frames[3])): None}] * number
+    return [tuple(row_sizes) for row_sizes in sizes]
 
 
 def _sending(_: object, request: object, **__: object) -> Iterable[Event]:
