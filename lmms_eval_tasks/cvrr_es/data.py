@@ -179,7 +179,7 @@ def reference() -> list[RatingRow]:
 # --- docs -----------------------------------------------------------------------------------------
 
 
-def task_docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
+def make_cvrr_docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
     """The docs of a task, in the release's order, then by candidate."""
     rows = questions(loaded, task)
     return cast(CvrrData, loaded).rated[task].docs(rows) if task in JUDGE_TASKS else rows

@@ -83,7 +83,7 @@ def _judged(folder: Path) -> Iterator[KnownAnswer]:
 
 
 def _of_sample(place: Path, tasks: Mapping[str, Task]) -> Iterator[KnownAnswer]:
-    found = data.CvrrData(release.read_release(place))
+    found = data.CvrrData(release.read_cvrr(place))
     for name in (f"{ANSWERS}{dimension}" for dimension in DIMENSIONS):
         for doc in data.questions(found, name):
             kept = tasks[name].log_fields(doc)

@@ -89,7 +89,7 @@ def log_fields(doc: HavenDoc) -> KeptHaven:
     }
 
 
-def media_log(doc: HavenDoc) -> dict[str, object]:
+def _media_log(doc: HavenDoc) -> dict[str, object]:
     """Return the number of pictures in the prompt, and the frames of each unit that are shown."""
     return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
@@ -316,7 +316,7 @@ _TASKS = {
         metrics.of_kind(variant.kind),
         # `record` is a hash of all data of the release about the video.
         identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
-        media_log=media_log,
+        media_log=_media_log,
         judgements=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
         required_fields={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         failed_item=BLANK,
@@ -350,8 +350,8 @@ class Haven(Benchmark):
 
     read_release = staticmethod(data.read_chosen_sources)
     sources = staticmethod(data.media_sources)
-    docs = staticmethod(data.task_docs)
-    data_notes = staticmethod(data.status_notes)
+    docs = staticmethod(data.make_haven_docs)
+    data_notes = staticmethod(data.list_gaps)
     describe_judge = staticmethod(judging.describe_rating)
     files = staticmethod(released.release_files)
     judge_prompt = staticmethod(judging.prompt)
@@ -376,7 +376,7 @@ class Haven(Benchmark):
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """Return a video's reference summary, rated 5, and another video's, rated 1, as answers."""
         chosen, task = options.current(), self.tasks["haven_v2t"]
-        release = released.read_release(place, chosen)
+        release = released.read_haven(place, chosen)
         made = [
             data.make_doc(data.row(one, release.digest), TASKS[task.name], chosen)
             for one in release.records

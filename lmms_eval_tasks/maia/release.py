@@ -155,7 +155,7 @@ def _may_be_ours(file: Path) -> bool:
     return b"video_id" in first
 
 
-def read_release(path: Path) -> MaiaRelease:
+def read_maia(path: Path) -> MaiaRelease:
     """Read and validate a JSON file, or the data in a folder; unchanged files are read only once.
 
     Raises:

@@ -175,7 +175,7 @@ def _taken(path: str, recipe: clip_specs.MediaSpec) -> tuple[Image, ...]:
 # --- scoring --------------------------------------------------------------------------------------
 
 
-def media_log(doc: MaiaDoc) -> dict[str, object]:
+def _media_log(doc: MaiaDoc) -> dict[str, object]:
     """Return the field `media`, a description of the media in the prompt; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
@@ -242,7 +242,7 @@ def _pairs(name: str, language: str) -> Task[PairDoc, KeptPair, PairItem]:
         metrics.PAIRS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=media_log,
+        media_log=_media_log,
         failed_item={"right": None, "letter": None},
         splits=_SPLITS,
         pool=aggregate.pool_of,
@@ -258,7 +258,7 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
         metrics.ANSWERS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=media_log,
+        media_log=_media_log,
         judgements=("agrees",),
         extra="metrics",
         failed_item={"right": None, "candidate": ""},
@@ -309,7 +309,7 @@ class Maia(Benchmark):
     }
     joint_metrics = tuple(map(_join, ENDS))
 
-    read_release = staticmethod(files.read_release)
+    read_release = staticmethod(files.read_maia)
     sources = staticmethod(data.media_sources)
     configure_judge = staticmethod(judging.limit_reply)
     judge_prompt = staticmethod(judging.prompt)
@@ -345,7 +345,7 @@ class Maia(Benchmark):
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """Return the statements of every question as answers; true ones are right, others wrong."""
-        release = files.read_release(place)
+        release = files.read_maia(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
         kept = {doc["id"]: task.log_fields(doc) for doc in data.questions(loaded, "32frames")}
         answers = [

@@ -140,7 +140,7 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
+def make_maverix_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
     """Return a task's docs (Benchmark.docs)."""
     task_spec = TASKS[task]
     docs: list[ChoiceDoc | OpenDoc] = []

@@ -17,7 +17,7 @@ from lmms_eval_tasks.benchmark import Doc, LoadedData, MediaJob
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.movierecapsqa.items import RecapDoc
-from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, MovieRelease
+from lmms_eval_tasks.movierecapsqa.release import UNLABELLED, MovieRelease
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, MOVIERECAPSQA
 
 HOW_TO_GET = (
@@ -181,7 +181,7 @@ def without_own(release: MovieRelease, options: JudgeOptions) -> list[str]:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def task_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
+def make_recap_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
     """Return one doc for each question of the segments that can be shown, in the file's order.
 
     `lure` is the answer to a question about another segment. An answer about the same segment could

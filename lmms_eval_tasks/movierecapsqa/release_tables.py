@@ -1,4 +1,4 @@
-"""The four tables of the full release, joined to segments in the form of schema.py.
+"""The four tables of the full release, joined to segments in the form of release.py.
 
     ROOT/movierecapsqa/{recaps,segments,questions,facts}.{json,jsonl,csv,parquet}   or in data/
     ROOT/movierecapsqa/subtitles/VIDEOID.srt   the movie's subtitles; MOVIE_VIDEOID.srt as well
@@ -95,7 +95,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
 
 
 def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
-    """Join the tables: return segments in the form of schema.py, and subtitles by recap video.
+    """Join the tables: return segments in the form of release.py, and subtitles by recap video.
 
     Raises:
         DataError: a table or the subtitles cannot be read, or a row names a missing record; the

@@ -1,6 +1,6 @@
 """The packaged sample in the released layout: two movies and their recaps, five segments.
 
-    movierecapsqa/segments.json  as released, with our additions (schema.py): windows in the movie,
+    movierecapsqa/segments.json  as released, with our additions (release.py): windows in the movie,
                                  modality and category labels
     movierecapsqa/recaps/        recap-lantern.mp4, recap-stones.mp4: 320 x 240, 10 frames a second,
                                  without sound
@@ -26,7 +26,7 @@ from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, SegmentContext
-from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
+from lmms_eval_tasks.movierecapsqa.release import SPLITS, Segment
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip, Tone
 from lmms_eval_tasks.sample.scenes import Actor

@@ -138,7 +138,7 @@ def natural(video: str) -> tuple[list[tuple[str, int]], str]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read_release(folder: Path, options: HavenOptions) -> HavenRelease:
+def read_haven(folder: Path, options: HavenOptions) -> HavenRelease:
     """Read and validate the chosen videos below `folder`, cached while the files do not change.
 
     Args:
