@@ -251,10 +251,10 @@ class CvrrEs(Benchmark):
         of_study, more = data.describe_data(ran.loaded)
         section |= of_study
         conditions += more
-        for join in self.joint_metrics:
-            if answered := [name for name in ran.names if name in join.tasks]:
+        for joint in self.joint_metrics:
+            if answered := [name for name in ran.names if name in joint.tasks]:
                 conditions += [
-                    Condition(Kind.NOTE, f"{join.group}: {note}")
+                    Condition(Kind.NOTE, f"{joint.group}: {note}")
                     for note in metrics.partial_means(answered)
                 ]
         return section, conditions

@@ -209,10 +209,10 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
 # --- metrics over several tasks of a video ------------------------------------------------------
 
 
-JOINED = ("v2t", "v2v", "v2vt")  # kinds of task that `joined` needs
+JOINED = ("v2t", "v2v", "v2vt")  # kinds of task that `joint_clipscores` needs
 
 
-def joined(sides: Mapping[str, Items]) -> dict[str, float | None]:
+def joint_clipscores(sides: Mapping[str, Items]) -> dict[str, float | None]:
     """Return the CLIPScores of Table 4's last column: of joint replies, and of separate replies.
 
     The joint score is that of v2vt's texts and frames. The separate score combines v2t's texts with

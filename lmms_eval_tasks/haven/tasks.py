@@ -156,10 +156,12 @@ def _summary(
 def _v2v(doc: KeptHaven, reply: str) -> Reading:
     limits = doc["n_frames"], doc["budget"]
     strict = summaries.read_frames(reply, *limits, at_limit=doc.get("at_limit", False))
-    return _frames(doc, strict, summaries.read_leniently(reply, *limits))
+    return _score_frames(doc, strict, summaries.read_leniently(reply, *limits))
 
 
-def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collection[int]) -> Reading:
+def _score_frames(
+    doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collection[int]
+) -> Reading:
     """Score selected frames against two truths: the key shots' frames, as published, and `is_gt`.
 
     The scores against `is_gt` have the suffix IS_GT. They use the strict selection, or the lenient
@@ -210,7 +212,7 @@ def _v2vt(doc: KeptHaven, reply: str) -> Reading:
     text = _summary(doc, summary, summary.text, summary.violations)
     # Frames beyond the K requested ones count, too. So they did in the published figures, since
     # their recall is up to 2.6 times the precision.
-    frames = _frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
+    frames = _score_frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
     counts = {
         f"{part}_{kind}": n
         for part, made in (("summary", text), ("frames", frames))
@@ -343,7 +345,9 @@ class Haven(Benchmark):
     tasks = _TASKS
     joint_metrics = tuple(
         JointMetric(
-            f"haven{end}", tuple(f"haven_{one}{end}" for one in metrics.JOINED), metrics.joined
+            f"haven{end}",
+            tuple(f"haven_{one}{end}" for one in metrics.JOINED),
+            metrics.joint_clipscores,
         )
         for end in ("", "_text")
     )

@@ -47,8 +47,8 @@ def __getattr__(name: str) -> object:
     if kind == "joined":
         group, _, number = rest.partition("__")
         benchmark = registry.of(group)
-        (join,) = (one for one in benchmark.joint_metrics if one.group == group)
-        return scoring.group_number(join, number)
+        (joint,) = (one for one in benchmark.joint_metrics if one.group == group)
+        return scoring.group_number(joint, number)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -268,23 +268,23 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
     )
 
 
-def _join(end: str) -> JointMetric[Categorised]:
+def _joint_metric(end: str) -> JointMetric[Categorised]:
     pairs, open_ended = f"maia_vsv{end}", f"maia_oevqa{end}"
 
-    def of(sides: Mapping[str, Sequence[Categorised]]) -> dict[str, float | None]:
-        is_whole = sides.keys() == {pairs, open_ended}
-        return metrics.agg_acc(sides[pairs], sides[open_ended]) if is_whole else {}
+    def of(by_task: Mapping[str, Sequence[Categorised]]) -> dict[str, float | None]:
+        is_whole = by_task.keys() == {pairs, open_ended}
+        return metrics.agg_acc(by_task[pairs], by_task[open_ended]) if is_whole else {}
 
-    def both(sides: Mapping[str, Sequence[Categorised]]) -> Units:
-        is_whole = sides.keys() == {pairs, open_ended}
-        return metrics.agg_units(sides[pairs], sides[open_ended]) if is_whole else {}
+    def both(by_task: Mapping[str, Sequence[Categorised]]) -> Units:
+        is_whole = by_task.keys() == {pairs, open_ended}
+        return metrics.agg_units(by_task[pairs], by_task[open_ended]) if is_whole else {}
 
-    shown = {"agg_acc": metrics.JOIN_NEEDS}
+    host_fields = {"agg_acc": metrics.JOINT_FIELDS}
     return JointMetric(
         f"maia{end}",
         (pairs, open_ended),
         of,
-        shown,
+        host_fields,
         count_name="agg_acc_n_joined",
         share_names=("agg_acc",),
         per_unit={"agg_acc": both},
@@ -307,7 +307,7 @@ class Maia(Benchmark):
         name: (_questions if one.kind == "maia_oevqa" else _pairs)(name, one.language)
         for name, one in TASKS.items()
     }
-    joint_metrics = tuple(map(_join, ENDS))
+    joint_metrics = tuple(map(_joint_metric, ENDS))
 
     read_release = staticmethod(files.read_maia)
     sources = staticmethod(data.media_sources)

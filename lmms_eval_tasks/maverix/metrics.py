@@ -274,7 +274,7 @@ OPEN: list[Metric[OpenItem]] = [
 # --- Table 3: best unimodal, best multimodal and their difference, over the five modes -----------
 
 JOINED = ("best_uni", "best_multi", "delta_multi")
-JOIN_NEEDS = ("status", "right", "hears")
+JOINT_FIELDS = ("status", "right", "hears")
 
 
 def table3(sides: Mapping[str, Sequence[ChoiceItem]]) -> dict[str, float | None]:
@@ -288,10 +288,10 @@ def table3(sides: Mapping[str, Sequence[ChoiceItem]]) -> dict[str, float | None]
         # A mode's own items know its sound best; without any, the items of other modes decide.
         told = [modes[mode]] if mode in modes else list(modes.values())
         sound[mode] = _worst([item["hears"][mode] for items in told for item in items])
-    return joined(accuracies, sound)
+    return best_of_modes(accuracies, sound)
 
 
-def joined(
+def best_of_modes(
     accuracies: Mapping[str, float | None], sound: Mapping[str, str]
 ) -> dict[str, float | None]:
     """Return Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), and their difference (Table 3).

@@ -49,7 +49,7 @@ class ModelNumbers(NamedTuple):
 
     def by_mode(self) -> dict[str, Sure | None]:
         """Return the cells of Tables 3 and 6; a joined number has the marks of all its modes."""
-        best = metrics.joined({m: self.value("choice", m, "acc") for m in MODES}, self.sound)
+        best = metrics.best_of_modes({m: self.value("choice", m, "acc") for m in MODES}, self.sound)
         used = MODES.keys() - metrics.left_out(self.sound)
 
         def joined(name: str, modes: Collection[str]) -> Sure | None:

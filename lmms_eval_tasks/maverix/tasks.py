@@ -355,7 +355,7 @@ class Maverix(Benchmark):
             "maverix_table3",
             tuple(f"maverix_{mode}" for mode in MODES),
             metrics.table3,
-            dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
+            dict.fromkeys(metrics.JOINED, metrics.JOINT_FIELDS),
             metrics.table3_notes,
             share_names=("best_uni", "best_multi"),
         ),

@@ -99,12 +99,12 @@ class Side:
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
         """Yield the conditions of joint numbers whose tasks differ in data or setting."""
         for benchmark, _ in registry.benchmarks_of(names):
-            for join in benchmark.joint_metrics:
-                own = {name: self.items[name] for name in join.tasks if name in names}
+            for joint in benchmark.joint_metrics:
+                own = {name: self.items[name] for name in joint.tasks if name in names}
                 if differ := aggregation.data_of(own):
                     data = ", ".join(f"{name} {one}" for name, one in differ.items())
                     told = (
-                        f"{join.group}: not computed, because its tasks have "
+                        f"{joint.group}: not computed, because its tasks have "
                         f"different data ({data})"
                     )
                     yield Condition(Kind.OTHER_ITEMS, told, tuple(own))

@@ -137,7 +137,7 @@ def _short(item: Item, needs: Sequence[str]) -> JsonObject:
     return short
 
 
-def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
+def metric_list(task: Task, joint_metrics: Sequence[JointMetric]) -> list[JsonObject]:
     """Return lmms-eval's `metric_list` of a task."""
 
     def whole(metric: Metric) -> Callable[[Items], Json]:
@@ -154,8 +154,8 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
         (CARRIER, failed, False),
         *((one.name, whole(one), one.higher_is_better) for one in shown),
     ]
-    own = (join for join in joins if task.name in join.tasks)
-    rows += [(name, side, True) for join in own for name in join.host_fields]
+    task_joints = (joint for joint in joint_metrics if task.name in joint.tasks)
+    rows += [(name, side, True) for joint in task_joints for name in joint.host_fields]
     return [
         {
             "metric": name,
@@ -166,13 +166,13 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
     ]
 
 
-def group_number(join: JointMetric, name: str) -> Callable[..., Json]:
+def group_number(joint: JointMetric, name: str) -> Callable[..., Json]:
     """Return the aggregation of one joint number for lmms-eval's group."""
 
     def of_group(
         values: Sequence[object], _sizes: object = None, _weight_by_size: object = None
     ) -> Json:
-        sides = {value.task: value.items for value in values if isinstance(value, ItemsCarrier)}
-        return aggregation.joined(join, sides).get(name)
+        by_task = {value.task: value.items for value in values if isinstance(value, ItemsCarrier)}
+        return aggregation.joint_numbers(joint, by_task).get(name)
 
-    return aggregate.never_raises(f"{join.group} {name}")(of_group)
+    return aggregate.never_raises(f"{joint.group} {name}")(of_group)

@@ -264,7 +264,8 @@ def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
 def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
     with delivery.watching([VIDEO, OTHER]) as watch:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
-        watch.note([*events, ("generate", [delivery.PromptRow(*row) for row in rows])])
+        events.append(("generate", [delivery.PromptRow(*row) for row in rows]))
+        watch.note([delivery.MediaEvent(*event) for event in events])
     counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in watch.delivered.items()}
     assert counts == expected
 

@@ -82,7 +82,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
     visible = normalise(reply.text)
     for shown in (forms.guards("text")["quoted line"].sub("", reply.text), reply.text):
         lettered = _with_letters(normalise(shown), item)
-        if choice := _read(lettered, item, _machine(lettered, item)):
+        if choice := _ranked(lettered, item, _machine(lettered, item)):
             return choice
     if called := _called(visible, item):
         return LetterChoice(called, "ok", "text")
@@ -112,7 +112,7 @@ def _called(text: str, item: OptionTexts) -> str | None:
     return first[0] if only else item.called(fold(text))
 
 
-def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterChoice | None:
+def _ranked(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterChoice | None:
     """Return the choice by the best rank that occurs; None if there is no statement.
 
     Args:
@@ -203,7 +203,7 @@ def _machine(text: str, item: OptionTexts) -> list[Said]:
         for match in form.pattern.finditer(text) if "content" in form.pattern.groupindex else ():
             content = match["content"] or re.sub("[][\"']", "", match.groupdict().get("list") or "")
             content = re.sub(r"\\[a-z]{2,8} ?\{([^{}]*)\}|\\[a-z]{2} ", r"\1", content).strip()
-            choice = _read(content, item)
+            choice = _ranked(content, item)
             letter = choice.letter if choice else item.called(fold(content))
             start, end = match.span()
             if form.name == "object":  # the whole object; its closing brace may be missing
@@ -254,10 +254,10 @@ def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
 
 def _alone(text: str, item: OptionTexts) -> list[Said]:
     """Return the statements of the rank "alone", in the order of their ends."""
-    found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
+    found = [*([first] if (first := _opening(text, item)) else []), *_find(text, item, "alone")]
     start = text.find("\n") + 1
     for line in text.split("\n")[1:]:
-        if (one := _whole(line, item)) is not None:
+        if (one := _opening(line, item)) is not None:
             rest = line[one.end :]
             if not has_words(rest) or fold(rest) in {
                 item.options.get(letter) for letter in one.letters
@@ -267,7 +267,7 @@ def _alone(text: str, item: OptionTexts) -> list[Said]:
     return sorted(found, key=lambda one: one.end)
 
 
-def _whole(text: str, item: OptionTexts) -> Said | None:
+def _opening(text: str, item: OptionTexts) -> Said | None:
     """Return the letter that opens a text, alone or before its option's text or a reason."""
     match = forms.guards()["whole"].match(text)
     if not match or re.match(r"\{ ?[\"'][A-Z][\"'] ?:", text):  # an object with a key for each

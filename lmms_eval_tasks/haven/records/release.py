@@ -26,7 +26,7 @@ from typing import Any
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, HavenOptions
-from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, join, read_arrays
+from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, make_record, read_arrays
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import Release
 
@@ -195,7 +195,7 @@ def _read(
                 if isinstance(own, str):
                     raise DataError(f"{hdf5.name}, {own}")
                 without = f"{hdf5.name}: {why}, so no importance"
-                records.append(join(source, video, entries[video], own, without, text=text))
+                records.append(make_record(source, video, entries[video], own, without, text=text))
             except DataError as error:
                 problems[name] = str(error)
     if not records:

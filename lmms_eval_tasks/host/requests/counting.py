@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol, SupportsInt
 from lmms_eval_tasks import context
 from lmms_eval_tasks.host.requests.delivery import (
     DeliveredMedia,
-    Event,
+    MediaEvent,
     PromptRow,
     Size,
     Watch,
@@ -60,7 +60,7 @@ def count_media() -> Iterator[None]:
         yield
 
 
-def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function:
+def _seeing(original: Function, see: Callable[..., Iterable[MediaEvent]]) -> Function:
     def note(*args: object, **kwargs: object) -> None:
         if (watch := context.current().get(Watch)) is not None:
             with contextlib.suppress(Exception):  # the arguments are of another kind or version
@@ -78,18 +78,18 @@ def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function
     return method
 
 
-def _videos(groups: Sequence[Sized]) -> Iterable[Event]:
-    return [("video", len(video)) for video in groups]
+def _videos(groups: Sequence[Sized]) -> Iterable[MediaEvent]:
+    return [MediaEvent("video", len(video)) for video in groups]
 
 
-def _pictures(_: object, images: object = None, *__: object, **___: object) -> Iterable[Event]:
+def _pictures(_: object, images: object = None, *__: object, **___: object) -> Iterable[MediaEvent]:
     def leaves(some: object) -> int:
         if isinstance(some, list | tuple):
             return sum(map(leaves, some))
         shape: Sequence[int] = getattr(some, "shape", ())
         return int(shape[0]) if len(shape) == 4 else int(some is not None)
 
-    return [("pictures", leaves(images))]
+    return [MediaEvent("pictures", leaves(images))]
 
 
 class _Extractor(Protocol):
@@ -101,24 +101,25 @@ class _Extractor(Protocol):
 
 def _sounds(
     extractor: _Extractor, features: Mapping[str, Sequence[Tensor]], *_: object, **__: object
-) -> Iterable[Event]:
+) -> Iterable[MediaEvent]:
     signals = features[extractor.model_input_names[0]]
     if any(len(getattr(one, "shape", ())) > 1 and one.shape[-1] > 1 for one in signals):
         return []  # not raw samples, so their length is no time
-    return [("sound", len(one) / extractor.sampling_rate) for one in signals]
+    return [MediaEvent("sound", len(one) / extractor.sampling_rate) for one in signals]
 
 
-def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[Event]:
+def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[MediaEvent]:
     several = indices if isinstance(indices, Iterable) else [indices]
-    return [("read", int(one)) for one in several]
+    return [MediaEvent("read", int(one)) for one in several]
 
 
 def _generating(
     model: object, inputs: object = None, *_: object, **kwargs: object
-) -> Iterable[Event]:
+) -> Iterable[MediaEvent]:
     with contextlib.suppress(Exception):  # unknown arguments; the media are assigned in any case
-        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | kwargs))]
-    return [("generate", ())]
+        rows = _rows(getattr(model, "config", None), {"inputs": inputs} | kwargs)
+        return [MediaEvent("generate", rows)]
+    return [MediaEvent("generate", ())]
 
 
 def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
@@ -180,7 +181,7 @@ def _sizes_of_rows(
     return [tuple(row_sizes) for row_sizes in sizes]
 
 
-def _sending(_: object, request: object, **__: object) -> Iterable[Event]:
+def _sending(_: object, request: object, **__: object) -> Iterable[MediaEvent]:
     given = getattr(request, "content", None) or getattr(request, "body", None) or b""
     body = _shortened(given if isinstance(given, bytes) else str(given).encode())
     return [_sent("sent", json.loads(body), body)]
@@ -199,16 +200,18 @@ def _shortened(body: bytes) -> bytes:
     return b"".join([*kept, body[begin:]])
 
 
-def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -> Iterable[Event]:
+def _chatting(
+    _: object, messages: Sequence[Json], *__: object, **___: object
+) -> Iterable[MediaEvent]:
     several = bool(messages) and isinstance(messages[0], list)  # a list of conversations
     return [_sent("engine", one, b"") for one in (messages if several else [messages])]
 
 
-def _sent(at: str, fields: Json, body: bytes) -> Event:
+def _sent(at: str, fields: Json, body: bytes) -> MediaEvent:
     texts: list[str] = []
     found = DeliveredMedia(at)
     _count(fields, texts, found)
-    return "sent", (without_marks("".join(texts)), found, body)
+    return MediaEvent("sent", (without_marks("".join(texts)), found, body))
 
 
 def _count(node: Json, texts: list[str], delivered: DeliveredMedia) -> None:
@@ -261,7 +264,7 @@ def _size(part: Mapping[str, Json]) -> Iterable[Size]:
     return []
 
 
-_PLACES: list[tuple[str, str, str, Callable[..., Iterable[Event]]]] = [
+_PLACES: list[tuple[str, str, str, Callable[..., Iterable[MediaEvent]]]] = [
     *((module, "Client", "send", _sending) for module in ("httpx", "httpx2")),
     *((module, "AsyncClient", "send", _sending) for module in ("httpx", "httpx2")),
     ("requests", "Session", "send", _sending),
