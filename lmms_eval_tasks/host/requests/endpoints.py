@@ -106,14 +106,14 @@ def _formed(
 
     def alone(message: ChatMessage, content: ChatContent) -> Parts:
         single = type(message)(role=message.role, content=[content])
-        (made,) = form(type(messages)(messages=[single]), *args, **kwargs)
-        return list(made["content"])
+        (formed,) = form(type(messages)(messages=[single]), *args, **kwargs)
+        return list(formed["content"])
 
     def in_turn(message: ChatMessage, content: ChatContent, _: str) -> Parts:
         with turn:
             return alone(message, content)
 
-    told: list[JsonObject] = []
+    formed_messages: list[JsonObject] = []
     for message in messages.messages:
         parts: Parts = []
         for content in message.content:
@@ -125,8 +125,8 @@ def _formed(
                 parts += encoded.get(key, functools.partial(in_turn, message, content))
             else:
                 parts += alone(message, content)
-        told.append({"role": message.role, "content": parts})
-    return told
+        formed_messages.append({"role": message.role, "content": parts})
+    return formed_messages
 
 
 def _key(content: ChatContent, *how: object) -> str:
