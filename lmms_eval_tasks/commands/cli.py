@@ -19,6 +19,7 @@ from lmms_eval_tasks.commands import (
     leaderboard_command,
     report_command,
     saved_runs,
+    watch_command,
 )
 from lmms_eval_tasks.errors import DataError, TasksError, about_file
 from lmms_eval_tasks.notify import notify, table_console
@@ -212,6 +213,7 @@ app.command("rescore")(saved_runs.rescore_command)
 app.command("judge")(saved_runs.judge_command)
 app.command("doctor")(doctor_command.doctor_command)
 app.command("agreement")(agreement_command.agreement_command)
+app.command("watch")(watch_command.watch_command)
 app.command("report")(report_command.report_command)
 app.add_typer(leaderboard_command.leaderboard_app, name="leaderboard")
 app.add_typer(judge_commands.cache_app, name="cache")
