@@ -49,13 +49,13 @@ def watch_command(
     console = table_console()
     if once or not sys.stdout.isatty():
         for run in runs:
-            terminal_tables.show(console, view(run, out, time.time()))
+            terminal_tables.show(console, view(run, out, time.time(), console.width))
         return
     from rich.console import Group
     from rich.live import Live
 
     def now() -> Group:
-        return Group(*(part for run in runs for part in view(run, out, time.time())))
+        return Group(*(part for run in runs for part in view(run, out, time.time(), console.width)))
 
     with interrupts.as_usual():
         try:
@@ -68,7 +68,7 @@ def watch_command(
             return
 
 
-def _shown_runs(out: Path) -> list[Run]:
+def _shown_runs(out: Path) -> Sequence[Run]:
     """Return the runs that go on; else the last one.
 
     Raises:
@@ -82,8 +82,8 @@ def _shown_runs(out: Path) -> list[Run]:
                 f"report {out} shows them"
             )
         raise TasksError(
-            f"{out}: no run of our tasks: give the folder that lmms_eval gets as --output_path "
-            "(lmms_eval --tasks maia --output_path out ... writes it when it begins)"
+            f"{out}: no run of our tasks began with this --output_path; for lmms_eval ... "
+            "--output_path out: lmms-eval-tasks watch out (some seconds after its start)"
         )
     return [run for run in runs if any(map(_is_live, run))] or runs[-1:]
 
@@ -91,37 +91,48 @@ def _shown_runs(out: Path) -> list[Run]:
 # --- one run --------------------------------------------------------------------------------------
 
 
-def view(run: Run, out: Path, now: float) -> list[RenderableType]:
+def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
     """Return the lines and the table about a run.
 
     Args:
         run: the processes of the run.
         out: its `--output_path`.
         now: the present time, in seconds of Unix.
+        width: columns of the terminal; replies are cut there.
     """
     from rich.text import Text
 
     phase = _phase(run)
     at = max(process.at for process in run)
     begun = min(process.begun for process in run)
-    ended = phase in _ENDED or not any(map(_is_live, run))
+    ended = not any(map(_is_live, run))
     took = duration(max(0.0, (at if ended else now) - begun))
     several = f", {run[0].processes} processes" if run[0].processes > 1 else ""
     begins = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begun))
+    state = f"{'killed while ' * _is_killed(run)}{_PHASES[phase]}"
     lines = [
-        Text(visible(run[0].model), no_wrap=True, overflow="ellipsis"),
-        f"{_PHASES[phase]}, {took} since {begins}{several} on {_machines(run)}",
+        _cut(run[0].model, width),
+        f"{state}, {took} since {begins}{several} on {_machines(run)}",
         *_table(run, ended=ended),
         *_judge(run),
     ]
     last = sorted((one for p in run for one in p.last), key=lambda reply: reply.at)
     last = last[-progress.N_LAST :]
-    for reply in last:
-        text = visible(f"{reply.task} {reply.doc}: {reply.text}").replace("\n", " ")
-        lines.append(Text(text, no_wrap=True, overflow="ellipsis"))
+    lines += [_cut(f"{one.task} {one.doc}: {one.text}", width) for one in last]
     if phase == "generating" and last and not ended and (age := now - last[-1].at) > _QUIET:
         lines.append(f"no reply for {duration(age)}")
-    return [*lines, *_news(run, now), *_end(run, phase, out), ""]
+    lines += [*_news(run, now), *_end(run, phase, out), ""]
+    # A text is printed as it is: a plain string might contain rich's markup.
+    return [Text(line) if isinstance(line, str) else line for line in lines]
+
+
+def _cut(text: str, width: int) -> RenderableType:
+    """Return a text from outside as one line of at most `width` columns."""
+    from rich.text import Text
+
+    line = Text(" ".join(visible(text).split()))
+    line.truncate(width, overflow="ellipsis")
+    return line
 
 
 _PHASES = {
@@ -147,6 +158,10 @@ def _table(run: Run, *, ended: bool) -> list[RenderableType]:
     """Return the table of the tasks' counts."""
     names = list(dict.fromkeys(task for process in run for task in process.tasks))
     rows = {name: _sum([p.tasks[name] for p in run if name in p.tasks]) for name in names}
+    if _is_killed(run) and (folder := run[0].replies_in):
+        for name, row in rows.items():  # of the last seconds, nothing else tells the replies
+            saved = kept_replies.count_replies(Path(folder), [name]) - row.earlier
+            row.replies = max(row.replies, min(saved, row.requests - row.earlier))
     if len(rows) > 1:
         rows["all"] = _sum(list(rows.values()))
     asked = [process.asked_at for process in run if process.asked_at is not None]
@@ -157,8 +172,8 @@ def _table(run: Run, *, ended: bool) -> list[RenderableType]:
     columns: dict[str, Callable[[TaskProgress], str]] = {
         "replies": lambda row: f"{row.earlier + row.replies:,} of {row.requests:,}",
         "%": lambda row: f"{100 * _answered(row) / row.requests:.0f}" if row.requests else NONE,
-        "per s": lambda row: NONE if ended else f"{_speed(row, seconds):.2f}",
-        "left": lambda row: NONE if ended else _left(row, seconds),
+        "replies/s": lambda row: NONE if ended else f"{_speed(row, seconds):.2f}",
+        "time left": lambda row: NONE if ended else _left(row, seconds),
         "failed": lambda row: f"{row.failed:,}",
         "not read": lambda row: f"{row.unparsed:,} of {row.scored:,}" if row.scored else NONE,
         "earlier run": lambda row: f"{row.earlier:,}",
@@ -168,14 +183,16 @@ def _table(run: Run, *, ended: bool) -> list[RenderableType]:
     if not any(row.earlier for row in rows.values()):
         del columns["earlier run"]
     if ended:
-        del columns["per s"], columns["left"]
+        del columns["replies/s"], columns["time left"]
+    from rich.text import Text
+
     table = empty("")
     table.title = None
     table.add_column("task", overflow="fold")
     for heading in columns:
-        table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, row in rows.items():
-        table.add_row(visible(name), *(text(row) for text in columns.values()))
+        table.add_row(Text(visible(name)), *(text(row) for text in columns.values()))
     return [table]
 
 
@@ -190,7 +207,7 @@ def _answered(row: TaskProgress) -> int:
 
 
 def _speed(row: TaskProgress, seconds: float) -> float:
-    """Return the replies a second of the last minute, or of the run if there are none."""
+    """Return the replies a second in the last minute; `seconds` have passed since the first."""
     return row.recent / min(progress.RECENT, seconds)
 
 
@@ -224,6 +241,11 @@ def _is_live(process: ProcessProgress) -> bool:
     if process.phase in _ENDED:
         return False
     return _is_there(process) is not False
+
+
+def _is_killed(run: Run) -> bool:
+    """Return True if all processes of a run are gone, and one of them has not told its end."""
+    return not any(map(_is_live, run)) and any(one.phase not in _ENDED for one in run)
 
 
 def _is_there(process: ProcessProgress) -> bool | None:
