@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host.requests import kept_replies
@@ -48,8 +49,11 @@ def watch_command(
     runs = _shown_runs(out)
     console = table_console()
     if once or not sys.stdout.isatty():
-        for run in runs:
-            terminal_tables.show(console, view(run, out, time.time(), console.width))
+        for part in (one for run in runs for one in view(run, out, time.time(), console.width)):
+            if isinstance(part, Text):
+                console.print(part, soft_wrap=True, highlight=False)
+            else:
+                terminal_tables.show(console, [part])
         return
     from rich.console import Group
     from rich.live import Live
@@ -100,8 +104,6 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
         now: the present time, in seconds of Unix.
         width: columns of the terminal; replies are cut there.
     """
-    from rich.text import Text
-
     phase = _phase(run)
     at = max(process.at for process in run)
     begun = min(process.begun for process in run)
@@ -118,7 +120,8 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
     ]
     last = sorted((one for p in run for one in p.last), key=lambda reply: reply.at)
     last = last[-progress.N_LAST :]
-    lines += [_cut(f"{one.task} {one.doc}: {one.text}", width) for one in last]
+    lines += ["last replies:"] if last else []
+    lines += [_cut(f"{one.task} {one.doc}: {one.text}", width, "  ") for one in last]
     if phase == "generating" and last and not ended and (age := now - last[-1].at) > _QUIET:
         lines.append(f"no reply for {duration(age)}")
     lines += [*_news(run, now), *_end(run, phase, out), ""]
@@ -126,11 +129,9 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
     return [Text(line) if isinstance(line, str) else line for line in lines]
 
 
-def _cut(text: str, width: int) -> RenderableType:
+def _cut(text: str, width: int, indent: str = "") -> RenderableType:
     """Return a text from outside as one line of at most `width` columns."""
-    from rich.text import Text
-
-    line = Text(" ".join(visible(text).split()))
+    line = Text(indent + " ".join(visible(text).split()))
     line.truncate(width, overflow="ellipsis")
     return line
 
@@ -184,8 +185,6 @@ def _table(run: Run, *, ended: bool) -> list[RenderableType]:
         del columns["earlier run"]
     if ended:
         del columns["replies/s"], columns["time left"]
-    from rich.text import Text
-
     table = empty("")
     table.title = None
     table.add_column("task", overflow="fold")
