@@ -292,10 +292,9 @@ def _not_finite(value: Json, name: str) -> str:
     """Return the name of the first number in a value that is NaN or infinite; "" if none is."""
     if isinstance(value, float):
         return "" if math.isfinite(value) else name
-    parts = value.items() if isinstance(value, dict) else ()
-    if isinstance(value, list):
-        parts = enumerate(value)
-    return next(filter(None, (_not_finite(one, f"{name}.{key}") for key, one in parts)), "")
+    parts = dict(enumerate(value)) if isinstance(value, list) else value
+    inside = parts.items() if isinstance(parts, dict) else ()
+    return next(filter(None, (_not_finite(one, f"{name}.{key}") for key, one in inside)), "")
 
 
 def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
