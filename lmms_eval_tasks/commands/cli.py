@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from lmms_eval_tasks.commands import (
     saved_runs,
     watch_command,
 )
-from lmms_eval_tasks.errors import DataError, TasksError, about_file, nearest
+from lmms_eval_tasks.errors import WRONG, DataError, TasksError, about_file, nearest
 from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
@@ -156,7 +157,7 @@ def status(
     root = settings.data_root()
     if settings.value(settings.DATA) and not root.is_dir():
         raise DataError(f"{root}: no such folder ({settings.DATA.option} ROOT, {settings.DATA})")
-    wanted = [registry.find_benchmark(name) for name in names or ()]
+    wanted = [registry.find_benchmark(name) for name in dict.fromkeys(names or ())]
     left = ("benchmark", "found", "where", "version")
     table = Table(
         *left,
@@ -181,21 +182,51 @@ def status(
         print(line)
 
 
+def _root() -> Path:
+    """Return the data root for a command that writes there: the sample is never changed."""
+    settings.check_settings()
+    if settings.is_sample():
+        raise DataError(
+            f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
+            "unset it, or set it to a folder"
+        )
+    return settings.data_root()
+
+
 @data_app.command()
+@with_settings(settings.DATA, checked=False)
+def get(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="BENCHMARK...", help=f"Of: {', '.join(registry.NAMES)}."),
+    ] = None,
+) -> None:
+    """Download what is public of a benchmark, and put it under the data root; can be resumed."""
+    if not names:
+        raise DataError(f"name a benchmark to download: {', '.join(registry.NAMES)}")
+    root, problems = _root(), 0
+    for benchmark in [registry.find_benchmark(name) for name in dict.fromkeys(names)]:
+        try:
+            benchmark.get(root, partial(print, flush=True))
+        except DataError as error:
+            problems += 1
+            notify(f"{benchmark.name}: {error}")
+    if problems:
+        raise typer.Exit(WRONG)
+
+
+@data_app.command()
+@with_settings(settings.DATA, checked=False)
 def prepare(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
+    *,
     source: Annotated[
         Path, typer.Option("--from", help="The data file, or the folder that holds it.")
     ],
     link: Annotated[bool, typer.Option(help="Make links instead of copies.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    if settings.is_sample():  # the sample is never changed
-        raise DataError(
-            f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
-            "unset it, or set it to a folder"
-        )
-    print(registry.find_benchmark(benchmark).prepare(source, settings.data_root(), link))
+    print(registry.find_benchmark(benchmark).prepare(source, _root(), link))
 
 
 @app.command()

@@ -125,8 +125,8 @@ class RequestRunner:
                 f"{number} of {len(ours)} replies are taken from a run that was "
                 "stopped (--fresh generates all of them again)"
             )
-        tasks = Counter(requests[place].task_name for place in own)
-        earlier = tasks - Counter({task: len(places) for task, places in left.items()})
+        tasks = Counter(requests[place].task_name for place in ours)
+        earlier = tasks - Counter({task: len(places) for task, places in waiting.items()})
         progress.of_run().ask(tasks, earlier, self.kept_replies.folder)
         silent, begun = self._rank != 0, time.monotonic()
         with (
