@@ -54,7 +54,7 @@ def run_requests(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
             asked.append(RequestRunner(lm, run, tasks, known))
             lm.generate_until = asked[-1].generate_until
             try:
-                with counting.counted():
+                with counting.counted(), endpoints.quick_bodies():
                     return evaluate(*args, **kwargs)
             finally:
                 del lm.generate_until
