@@ -181,7 +181,9 @@ def _joined_json(dumps: Callable[[object], bytes], value: object) -> bytes:
     pieces = dumps(marked(value)).split(_MARK.encode())
     if len(pieces) != len(texts) + 1:  # another text holds the mark
         return dumps(value)
-    encoded = [one for pair in zip(pieces, (text.encode() for text in texts)) for one in pair]
+    encoded = [
+        one for pair in zip(pieces, (text.encode() for text in texts), strict=False) for one in pair
+    ]
     return b"".join([*encoded, pieces[-1]])
 
 
