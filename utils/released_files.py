@@ -371,10 +371,10 @@ def _alike(folder: Path, name: str) -> list[Path]:
 @lru_cache(maxsize=256)
 def _listing(folder: Path, changed: int) -> dict[str, list[str]]:  # noqa: ARG001 - its state
     """Return the names in a folder, by their plain forms."""
-    found: dict[str, list[str]] = {}
+    listing: dict[str, list[str]] = {}
     for name in sorted(file.name for file in folder.iterdir()):
-        found.setdefault(_plain(name), []).append(name)
-    return found
+        listing.setdefault(_plain(name), []).append(name)
+    return listing
 
 
 def _plain(name: str) -> str:

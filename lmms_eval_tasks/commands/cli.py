@@ -20,8 +20,9 @@ from lmms_eval_tasks.commands import (
     leaderboard_command,
     report_command,
     saved_runs,
+    watch_command,
 )
-from lmms_eval_tasks.errors import WRONG, DataError, TasksError, about_file
+from lmms_eval_tasks.errors import WRONG, DataError, TasksError, about_file, nearest
 from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
@@ -44,7 +45,10 @@ def main() -> None:
     """Run the command; an error for the user prints one message and exits with code 2."""
     try:
         with interrupts.ending(exits=True):
-            app()
+            sys.exit(app(standalone_mode=False))  # typer's exceptions are raised, not printed
+    except _WrongUsageError as error:
+        print_wrong_usage(error)
+        sys.exit(2)
     except TasksError as error:
         notify(str(error))
         sys.exit(2)
@@ -53,6 +57,31 @@ def main() -> None:
             raise
         notify(told)
         sys.exit(2)
+
+
+# The class of all errors in a command's arguments: typer's, or click's for older versions of typer.
+_WrongUsageError: Any = typer.BadParameter.__base__
+
+
+def print_wrong_usage(error: Any) -> None:
+    """Print one line about wrong arguments, with the nearest option; the help if there are none.
+
+    Args:
+        error: a `UsageError` of typer.
+    """
+    message = error.format_message()
+    if "\n" in message:  # the help of a group of commands
+        error.show()
+        return
+    path = error.ctx.command_path if error.ctx is not None else "lmms-eval-tasks"
+    more = f"see {path} --help"
+    # Only an option that does not exist has `possibilities`; a wrong one has just its name.
+    option = getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
+    if option and error.ctx is not None:
+        options = [name for param in error.ctx.command.params for name in param.opts]
+        message = f"there is no option {option}{nearest(option, [*options, '--help'])}"
+        more = f"{path} --help lists all"
+    notify(f"{message.rstrip('.')} ({more})")
 
 
 def _print_version(is_set: bool) -> None:
@@ -243,6 +272,7 @@ app.command("rescore")(saved_runs.rescore_command)
 app.command("judge")(saved_runs.judge_command)
 app.command("doctor")(doctor_command.doctor_command)
 app.command("agreement")(agreement_command.agreement_command)
+app.command("watch")(watch_command.watch_command)
 app.command("report")(report_command.report_command)
 app.add_typer(leaderboard_command.leaderboard_app, name="leaderboard")
 app.add_typer(judge_commands.cache_app, name="cache")

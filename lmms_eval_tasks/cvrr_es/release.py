@@ -106,7 +106,7 @@ class _Row(BaseModel):
     VideoID: FileName
 
 
-def read_release(folder: Path) -> CvrrRelease:
+def read_cvrr(folder: Path) -> CvrrRelease:
     """Read and validate the dimensions in a folder; cached until an annotation file changes.
 
     Raises:
@@ -190,6 +190,6 @@ def media_sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
     return [Source(tasks=names, windows=windows)]
 
 
-def status_notes(release: CvrrRelease) -> list[str]:
+def list_missing(release: CvrrRelease) -> list[str]:
     """Lines for `data status` on the dimensions that are missing."""
     return [f"{name}: missing" for name in DIMENSIONS if name not in release.annotations]

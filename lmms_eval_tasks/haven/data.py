@@ -90,7 +90,7 @@ class HavenData(LoadedData):
 
 def read_chosen_sources(place: Path) -> HavenRelease:
     """Read the data in a folder, of the sources that the user chose (Benchmark.read)."""
-    return released.read_release(place, options.current())
+    return released.read_haven(place, options.current())
 
 
 def require_sample() -> None:
@@ -171,7 +171,7 @@ def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def task_docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
+def make_haven_docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
     """Return a task's docs, in the release's order."""
     known = cast(HavenData, loaded)
     variant, left_out = TASKS[task], known.left_out(task)
@@ -292,7 +292,7 @@ def shown_frames(frames: Sequence[int], limit: int | str, kind: str = "") -> lis
 # --- for people and results ---------------------------------------------------------------------
 
 
-def status_notes(release: HavenRelease) -> list[str]:
+def list_gaps(release: HavenRelease) -> list[str]:
     """Return lines for `data status` about videos that a task leaves out for a missing field."""
     gaps: dict[tuple[str, str], list[str]] = {}
     for record in release.records:

@@ -151,22 +151,22 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
+def make_maverix_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
     """Return a task's docs (Benchmark.docs)."""
-    asked = TASKS[task]
-    made: list[ChoiceDoc | OpenDoc] = []
+    task_spec = TASKS[task]
+    docs: list[ChoiceDoc | OpenDoc] = []
     for item in items(loaded):
-        shared = _shared(loaded, item, asked)
-        if asked.kind == "open":
-            made += _open_ended(item, shared)
-        elif asked.kind == "choice":
-            made.append(_choice(item, shared))
+        shared = _shared(loaded, item, task_spec)
+        if task_spec.kind == "open":
+            docs += _open_ended(item, shared)
+        elif task_spec.kind == "choice":
+            docs.append(_choice(item, shared))
         else:  # in turn, each option has each letter once
-            made += [
+            docs += [
                 {**_choice(item, shared, turn), "id": f"{item.id}/r{turn}", "rotation": turn}
                 for turn in range(N_OPTIONS)
             ]
-    return made
+    return docs
 
 
 def _shared(loaded: LoadedData, item: Item, task: MaverixTask) -> AskedItem:

@@ -17,14 +17,14 @@ COLUMNS = (
 
 def others() -> dict[str, str]:
     """The classes that take none of our media, with the reason, by `NAME` or `NAME (simple)`."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for name, entry in capability_table().models.items():
-        why = {kind: one.media.none for kind, one in entry.classes()}
+        why = {kind: class_entry.media.none for kind, class_entry in entry.classes()}
         if all(why.values()):
-            found[name] = next(iter(why.values()))
+            reasons[name] = next(iter(why.values()))
         else:
-            found |= {f"{name} ({kind})": said for kind, said in why.items() if said}
-    return found
+            reasons |= {f"{name} ({kind})": reason for kind, reason in why.items() if reason}
+    return reasons
 
 
 def facts(name: str) -> list[str]:

@@ -55,18 +55,18 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
 
     The list is empty if nothing is judged, for example if the reference is withheld.
     """
-    asked: list[JudgeRequest] = []
+    collected: list[JudgeRequest] = []
     items = []
     for number, doc in enumerate(docs if task.judgements else ()):
-        kept = task.log_fields(doc)
-        scoring = task.score(kept, task.example_reply(doc, number))
+        log_item = task.log_fields(doc)
+        scoring = task.score(log_item, task.example_reply(doc, number))
         # The work after the last request, such as metrics of texts, takes time and is not needed.
         last = task.judgements if task.score_jointly is None else ()
         with contextlib.suppress(_AllAsked):
-            items.append({**kept, **run_scoring(scoring, _stand_ins(asked, last))})
+            items.append({**log_item, **run_scoring(scoring, _stand_ins(collected, last))})
     for _, scoring in task.score_jointly(items) if task.score_jointly else ():
-        run_scoring(scoring, _stand_ins(asked))
-    return [(request.criterion, request.fields) for request in asked]
+        run_scoring(scoring, _stand_ins(collected))
+    return [(request.criterion, request.fields) for request in collected]
 
 
 class _AllAsked(Exception):  # noqa: N818 - no error
@@ -75,9 +75,9 @@ class _AllAsked(Exception):  # noqa: N818 - no error
 
 def judge_requests(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]:
     """Return the requests to the judge about one reply."""
-    found: list[JudgeRequest] = []
-    run_scoring(task.score(log_item, reply), _stand_ins(found))
-    return found
+    collected: list[JudgeRequest] = []
+    run_scoring(task.score(log_item, reply), _stand_ins(collected))
+    return collected
 
 
 def _stand_ins(

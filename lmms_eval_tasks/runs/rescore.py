@@ -32,9 +32,14 @@ from lmms_eval_tasks.utils.saved_runs import MEND, SavedRun, refuse_twice, saved
 
 T = TypeVar("T")
 FEW = 3  # at most this many ids in a line; the file of --output has all
-# The facts that joined runs share: the model, the hash of the data, and the setting in which videos
-# were shown.
-Side = tuple[str | None, str, str]
+
+
+class RunKey(NamedTuple):
+    """The facts that the runs of a joint metric share."""
+
+    model: str | None
+    data: str  # hash
+    setting: str  # the setting in which videos were shown
 
 
 SHOWN = 4  # at most this many changed numbers in a line
@@ -100,7 +105,7 @@ class Rescored:
     numbers: list[Numbers] = field(default_factory=list)  # tasks, then groups
     notes: list[str] = field(default_factory=list)
     # Group -> the runs that could not be joined.
-    apart: dict[str, list[Side]] = field(default_factory=dict)
+    apart: dict[str, list[RunKey]] = field(default_factory=dict)
     judged: bool = False  # True if there are any verdicts
 
     def label(self, name: str, model: str | None) -> str:
@@ -169,7 +174,7 @@ def rescore_saved(
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: list[Numbers] = []
 
-    def small(run: SavedRun) -> tuple[Side, Items]:
+    def small(run: SavedRun) -> tuple[RunKey, Items]:
         """Rescore a run; return its side, and its items with only the fields that are needed later.
 
         A task of a joint metric needs all fields except the verdicts; other tasks need only id and
@@ -177,7 +182,7 @@ def rescore_saved(
         """
         items, read_otherwise, counts = _scored(benchmark, run, asked)
         if not items:
-            return (run.model, "", ""), ()
+            return RunKey(run.model, "", ""), ()
         made = _numbers(benchmark, run, items, done, counts, judged_anew=bool(judge))
         if read_otherwise and not judge:  # a judge also changes the fields of items
             made.read_otherwise = read_otherwise
@@ -189,30 +194,30 @@ def rescore_saved(
         done.numbers.append(made)
         if take is not None:
             take(run, items)
-        first, joins = items[0], any(run.task in join.tasks for join in benchmark.joint_metrics)
-        side = (run.model, str(first.get("data")), str(first.get("setting", "")))
-        return side, [
-            {k: v for k, v in item.items() if (k != "verdicts" if joins else k in ("id", "status"))}
+        first, whole = items[0], any(run.task in joint.tasks for joint in benchmark.joint_metrics)
+        key = RunKey(run.model, str(first.get("data")), str(first.get("setting", "")))
+        return key, [
+            {k: v for k, v in item.items() if (k != "verdicts" if whole else k in ("id", "status"))}
             for item in items
         ]
 
     def of_model(model: str | None) -> list[str]:
-        sides: dict[Side, dict[str, tuple[SavedRun, Items]]] = {}
+        by_key: dict[RunKey, dict[str, tuple[SavedRun, Items]]] = {}
         for run in (one for one in runs if one.model == model):
-            side, items = small(run)
+            key, items = small(run)
             if items:
-                sides.setdefault(side, {})[run.task] = (run, items)
-        for side, own in sides.items():
-            joined.extend(_joined(benchmark, side, own, done))
-        told = benchmark.notes({n: one for own in sides.values() for n, (_, one) in own.items()})
-        return [f"{model}: {line}" if done.several else line for line in told]
+                by_key.setdefault(key, {})[run.task] = (run, items)
+        for key, group in by_key.items():
+            joined.extend(_joined(benchmark, key, group, done))
+        notes = benchmark.notes({n: i for g in by_key.values() for n, (_, i) in g.items()})
+        return [f"{model}: {line}" if done.several else line for line in notes]
 
     last = [line for model in dict.fromkeys(run.model for run in runs) for line in of_model(model)]
     done.numbers += joined
-    for group, found in done.apart.items():
-        if len(found) > 1 and not any(one.name == group for one in joined):
-            sides = "; ".join(", ".join(map(str, side)) for side in found)
-            done.notes.append(f"{group} not computed: model, data or setting differ: {sides}")
+    for group, keys in done.apart.items():
+        if len(keys) > 1 and not any(numbers.name == group for numbers in joined):
+            texts = "; ".join(", ".join(map(str, key)) for key in keys)
+            done.notes.append(f"{group} not computed: model, data or setting differ: {texts}")
     done.notes = list(dict.fromkeys([*done.notes, *last]))
     return done
 
@@ -331,44 +336,44 @@ def _numbers(
 
 def _joined(
     benchmark: Benchmark,
-    side: Side,
+    key: RunKey,
     side_runs: Mapping[str, tuple[SavedRun, Items]],
     rescored: Rescored,
 ) -> Iterator[Numbers]:
-    """Yield the joint numbers of runs with the same model, data and setting (`side`).
+    """Yield the joint numbers of runs with the same model, data and setting (`key`).
 
     Notes, and groups that cannot be joined, are added to `rescored`.
     """
-    for join in benchmark.joint_metrics:
-        runs = [side_runs[name][0] for name in join.tasks if name in side_runs]
-        sides = {run.task: side_runs[run.task][1] for run in runs}
-        if not (values := aggregation.joined(join, sides)):
-            if sides and join.host_fields:
-                rescored.apart.setdefault(join.group, []).append(side)
+    for joint in benchmark.joint_metrics:
+        runs = [side_runs[name][0] for name in joint.tasks if name in side_runs]
+        by_task = {run.task: side_runs[run.task][1] for run in runs}
+        if not (values := aggregation.joint_numbers(joint, by_task)):
+            if by_task and joint.host_fields:
+                rescored.apart.setdefault(joint.group, []).append(key)
             continue
-        model, label = runs[0].model, rescored.label(join.group, runs[0].model)
-        rescored.notes += [f"{label}: {note}" for note in join.notes(sides)]
-        if join.count_name:
+        model, label = runs[0].model, rescored.label(joint.group, runs[0].model)
+        rescored.notes += [f"{label}: {note}" for note in joint.notes(by_task)]
+        if joint.count_name:
             names = " and ".join(run.file.name for run in runs)
             rescored.notes.append(
-                f"{label}: {values[join.count_name]} questions joined from {names}"
+                f"{label}: {values[joint.count_name]} questions joined from {names}"
             )
             if model is None:
                 rescored.notes.append("no results files, so the models could not be compared")
-        details = aggregation.joined_details(join, benchmark.tasks, sides)
-        changes = Changes.between(runs[0].saved_groups.get(join.group) or {}, values)
-        yield Numbers(join.group, model, values, details, changes, [run.task for run in runs])
+        details = aggregation.joint_details(joint, benchmark.tasks, by_task)
+        changes = Changes.between(runs[0].saved_groups.get(joint.group) or {}, values)
+        yield Numbers(joint.group, model, values, details, changes, [run.task for run in runs])
 
 
 def statuses(label: str, items: Items) -> list[JsonObject]:
     """Return a row for each judge that counts its verdicts by status, including kept verdicts."""
-    found: dict[str, Counter[str]] = {}
+    by_judge: dict[str, Counter[str]] = {}
     for item in items:
-        for one in (item.get("verdicts") or {}).values():
-            found.setdefault(one["judge"], Counter())[one["status"]] += 1
+        for verdict in (item.get("verdicts") or {}).values():
+            by_judge.setdefault(verdict["judge"], Counter())[verdict["status"]] += 1
     return [
         {"task": label, "judge": judge, "verdicts": counts.total(), "by_status": dict(counts)}
-        for judge, counts in found.items()
+        for judge, counts in by_judge.items()
     ]
 
 

@@ -41,7 +41,7 @@ def test_where_options_are_shown(tmp_path: Path) -> None:
     """By the item's id alone; a changed rule would silently change every published number."""
 
     def orders(*entries: dict[str, Any]) -> list[str]:
-        found = map(data.shown_order, release.read_release(write(tmp_path, [*entries])).items)
+        found = map(data.shown_order, release.read_maverix(write(tmp_path, [*entries])).items)
         return ["".join(LETTERS[place] for place in order) for order in found]
 
     other = entry(7, options=list("abcdefgh"), answer="A", start=0.5)
@@ -120,7 +120,7 @@ def test_videos_without_sound(user: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert "--allow-bad-items" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     found = BENCHMARK.load(["maverix_a", "maverix_s"])
-    assert [len(data.task_docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
+    assert [len(BENCHMARK.docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
     write(user, [entry(2, video="mute")])
     assert "maverix_a: none of 1 MAVERIX items can be run" in stopped("maverix_a")
 
