@@ -209,6 +209,12 @@ def class_of(model: str, interface: Interface) -> Class | None:
     return dict((capability_table().model(model) or ModelEntry()).classes()).get(interface)
 
 
+def name_of(model: str) -> str:
+    """The name of a model in the table; `model` may be an alias. Else `model` itself."""
+    entries = capability_table().models.items()
+    return next((name for name, entry in entries if model in (name, *entry.aliases)), model)
+
+
 def media_of(model: str, interface: Interface) -> MediaSupport | None:
     """The media that a model's class takes; None if the table does not have the class."""
     one = class_of(model, interface)
