@@ -441,6 +441,10 @@ def sum_costs(each: Sequence[Cost], name: str = "all") -> Cost:
     return found
 
 
+def _hours(number: float) -> str:
+    return f"{number:,.1f}" if number >= 0.1 else f"{number:.2g}"
+
+
 def describe_basis(each: Sequence[Cost], model: RunModel | None) -> list[str]:
     """Return lines on what the costs rest on, and on what is not known."""
     found: list[str] = []
@@ -465,7 +469,8 @@ def describe_basis(each: Sequence[Cost], model: RunModel | None) -> list[str]:
             "tokens of media, GPU hours and a server's dollars are unknown"
         )
     elif any(one.hours for one in each):
-        found.append(f"GPU hours: {FORMULA}")
+        gpus = max(one.gpus for one in each)
+        found.append(f"GPU hours: {gpus} of 80 GB at a time; {FORMULA}")
     elif any(one.hours is None for one in each):
         found.append(f"GPU hours: unknown: {model.name} sends requests to a server")
     return list(dict.fromkeys(found))
@@ -497,7 +502,7 @@ def estimate_tables(each: Sequence[Cost], rate: float, with_model: bool) -> list
         yield "tokens out\n(assumed)", text(one.reply)
         if with_model:
             on_gpu = one.gpus or one.hours is None
-            yield "GPU hours\n(A100)", text(one.hours, "{:,.1f}".format) if on_gpu else NONE
+            yield "GPU hours\n(A100)", text(one.hours, _hours) if on_gpu else NONE
             yield "uploaded", NONE if one.uploaded == 0 else text(one.uploaded, byte_size)
             yield "model's\nserver", NONE if one.gpus else text(one.dollars, dollars)
         yield "judge\nrequests", text(judge.calls)
@@ -508,7 +513,7 @@ def estimate_tables(each: Sequence[Cost], rate: float, with_model: bool) -> list
         yield "judging\ntakes", duration(judge.calls / rate) if is_judged else NONE
 
     rows = [dict(cells(one)) for one in lines]
-    columns = [head for head in dict(*rows[:1]) if any(row[head] != NONE for row in rows)]
+    columns = [head for head in (rows[0] if rows else ()) if any(row[head] != NONE for row in rows)]
     named = [
         ((one.name,), [row[head] for head in columns]) for one, row in zip(lines, rows, strict=True)
     ]
