@@ -105,7 +105,7 @@ def upload_lines(tasks: Sequence[Asked], limit: int | None = None) -> Iterator[U
     if (model := context.current().model) is None:
         return
     who, name = f"{model.name} ({model.interface})", model_capabilities.name_of(model.name)
-    if name not in estimate.SERVED:
+    if name not in model_capabilities.SERVED:
         yield f"nothing: {who} runs on this machine"
         return
     if (measure := _measure(name, model)) is None:

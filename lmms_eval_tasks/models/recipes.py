@@ -94,6 +94,12 @@ def of(benchmark: str) -> list[RowRecipe]:
     return [_read(path) for path in sorted(_folder().joinpath(benchmark).glob("*.yaml"))]
 
 
+def made_with(model: str) -> list[RowRecipe]:
+    """The recipes of all benchmarks with this model of lmms-eval."""
+    folders = sorted({path.parent.name for path in _folder().glob("*/*.yaml")})
+    return [one for folder in folders for one in of(folder) if one.model.name == model]
+
+
 def missing(benchmark: str) -> Mapping[str, str]:
     """The published models without a recipe: the reason, by the model's identity."""
     found: Mapping[str, str] = _stored("missing").get(benchmark, {})

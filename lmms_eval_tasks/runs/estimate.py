@@ -64,11 +64,6 @@ FORMULA = (
 )
 
 DATA, PAPER = "data", "paper"  # what a task is counted with
-# Classes whose model is on a server. The requests of the first four were examined.
-SERVED = (
-    *("async_openai", "gemini", "litellm", "openai"),
-    *("claude", "generation_api", "gpt4o_audio", "gpt4v", "qwen_vl_api", "reka"),
-)
 
 
 @dataclass
@@ -364,7 +359,7 @@ def _with_model(cost: Cost, work: TaskWorkload, model: RunModel | None, batch: i
     if model is None:
         return cost
     facts, name = model_facts(model), model_capabilities.name_of(model.name)
-    served = name in SERVED
+    served = name in model_capabilities.SERVED
     if facts is None:
         cost.dollars = None if served else 0.0
         return cost
