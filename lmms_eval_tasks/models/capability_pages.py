@@ -73,10 +73,8 @@ def page(name: str, width: int) -> list[str]:
         if not one.media.none:
             command = _command(name, kind, one, made)
             told += ["  run with", *(f"    {word}" for word in command)]
-    more = (
-        f"All that is known of it, with lines of source code: lmms-eval-tasks models {name} --all"
-    )
-    return [*told, "", more]
+    more = f"More, with lines of source code: lmms-eval-tasks models {name} --all"
+    return [*told, "", *textwrap.wrap(more, width, break_on_hyphens=False)]
 
 
 def stored_entry(name: str) -> str:
