@@ -53,7 +53,8 @@ class Throughput:
         rates = f"{self.replies / self.seconds:,.2f} a second"
         if self.tokens:
             rates += f", {self.tokens / self.seconds:,.1f} tokens a second"
-        each = f" in each of {self.processes} processes" if self.processes > 1 else ""
+        several = self.processes > 1
+        each = f" in each of {self.processes} processes" if several else " in one process"
         return f"answered: {self.replies:,} replies in {self.seconds:,.1f} s{each}: {rates}"
 
 

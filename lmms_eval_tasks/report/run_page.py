@@ -19,6 +19,7 @@ from lmms_eval_tasks.report import charts, compare, item_table, previews
 from lmms_eval_tasks.report.cards import Card, ends_text, make_card
 from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.compared_runs import Side, command, tasks_of
+from lmms_eval_tasks.report.invalid import Throughput
 from lmms_eval_tasks.report.pages import SERIES, filled
 from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.utils.conditions import Kind, limits
@@ -143,6 +144,8 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
     for results in side.results:
         for line in judge_report.of_results(results, by_task=False):
             yield "cost", line
+        if speed := str(Throughput(**results["lmms_eval_tasks"].get("answered", {}))):
+            yield "speed", speed
         yield "run", f"{results.get('date', '')}, lmms-eval {results.get('lmms_eval_version', '')}"
         yield "command", command(results)
 
