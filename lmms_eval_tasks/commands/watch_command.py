@@ -286,5 +286,7 @@ def _end(run: Run, phase: progress.Phase, out: Path) -> Iterator[str]:
         folder = Path(run[0].replies_in)
         tasks = [name for process in run for name in process.tasks]
         saved = kept_replies.count_replies(folder, tasks) if run[0].replies_in else 0
-        kept = f"{saved:,} replies are saved in {folder}: " if saved else ""
-        yield f"{kept}run the same command again to continue"
+        if saved:
+            yield f"{saved:,} replies are saved in {folder}: run the same command again to continue"
+        elif not reasons:
+            yield "no reply is saved: run the same command again"
