@@ -236,7 +236,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
     if not output_path or second is None or os.environ.get("RANK", "0") != "0":
         yield
         return
-    taken: list[Path] = []
+    claims: list[Path] = []
 
     @functools.wraps(second)
     def with_second(*args: object, **kwargs: object) -> object:
@@ -250,7 +250,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
             except OSError:  # saving will fail, too, and report the error
                 return named
             else:
-                taken.append(claim)
+                claims.append(claim)
                 return named
 
     module.utils.get_datetime_str = with_second
@@ -258,7 +258,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
         yield
     finally:
         module.utils.get_datetime_str = second
-        for claim in taken:
+        for claim in claims:
             claim.unlink(missing_ok=True)
 
 

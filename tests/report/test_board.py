@@ -265,7 +265,7 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     made = board.leaderboards_of(registry.load_benchmark("maverix"), {}, found)
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]
-    assert (line.name, line.beside) == ("gpt-4o (maverix_vs)", "GPT-4o")
+    assert (line.name, line.published_model) == ("gpt-4o (maverix_vs)", "GPT-4o")
     easy = line.our_cells[0]
     assert easy is not None
     assert easy.difference == pytest.approx(0.75 - 0.667)
