@@ -149,7 +149,8 @@ def test_a_run_on_another_machine(tmp_path: Path) -> None:
     assert "no news for 40 s: node7 is another machine, see there" in shown(tmp_path)
     write(tmp_path, machine="node7", at=time.time() - 4000)
     text = shown(tmp_path)
-    assert "killed while generating" in text
+    assert "no longer heard of while generating" in text
+    assert "node7 is another machine" in text
     assert "no reply is saved: run the same command again" in text
 
 
