@@ -46,7 +46,8 @@ def test_a_misspelt_option(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for option in options:
-        wrong = f"{option[:-2]}{option[-1]}{option[-2]}" if option[-1] != option[-2] else option * 2
+        wrong = f"{option[:-2]}{option[-1]}{option[-2]}"
+        wrong = f"{option}x" if wrong == option else wrong
         if wrong in options:
             continue
         code, text = ending([*path, wrong], monkeypatch, capsys)

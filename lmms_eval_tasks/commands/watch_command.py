@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Run = Sequence[ProcessProgress]
 _QUIET = 15.0  # seconds without news after which a process may have ended
+_LOST = 300.0  # seconds without news after which a process on another machine counts as ended
 _ENDED = ("scored", "stopped")
 
 
@@ -111,7 +112,10 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
     took = duration(max(0.0, (at if ended else now) - begun))
     several = f", {run[0].processes} processes" if run[0].processes > 1 else ""
     begins = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begun))
-    state = f"{'killed while ' * _is_killed(run)}{_PHASES[phase]}"
+    state = _PHASES[phase]
+    if _is_killed(run):
+        is_sure = None not in map(_is_there, run)
+        state = f"{'killed' if is_sure else 'no longer heard of'} while {state}"
     lines = [
         _cut(run[0].model, width),
         f"{state}, {took} since {begins}{several} on {_machines(run)}",
@@ -231,7 +235,8 @@ def _is_live(process: ProcessProgress) -> bool:
     """Return True if a process may still be running."""
     if process.phase in _ENDED:
         return False
-    return _is_there(process) is not False
+    is_there = _is_there(process)
+    return time.time() - process.at < _LOST if is_there is None else is_there
 
 
 def _is_killed(run: Run) -> bool:
@@ -242,7 +247,7 @@ def _is_killed(run: Run) -> bool:
 def _is_there(process: ProcessProgress) -> bool | None:
     """Return True if a process exists on this machine; None if that cannot be told."""
     if process.machine != platform.node() or os.name != "posix":
-        return None if time.time() - process.at < 20 * _QUIET else False
+        return None
     try:
         os.kill(process.pid, 0)  # sends nothing
     except ProcessLookupError:
@@ -286,5 +291,7 @@ def _end(run: Run, phase: progress.Phase, out: Path) -> Iterator[str]:
         folder = Path(run[0].replies_in)
         tasks = [name for process in run for name in process.tasks]
         saved = kept_replies.count_replies(folder, tasks) if run[0].replies_in else 0
-        kept = f"{saved:,} replies are saved in {folder}: " if saved else ""
-        yield f"{kept}run the same command again to continue"
+        if saved:
+            yield f"{saved:,} replies are saved in {folder}: run the same command again to continue"
+        elif not reasons:
+            yield "no reply is saved: run the same command again"
