@@ -63,13 +63,13 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     Raises:
         DataError: a saved sample lacks a field that the page needs.
     """
-    found, told = previews.find_previews(sides)
-    seen, places = previews.listed(found)
-    names = previews.copy(seen, media) if media else {}
+    by_item, lines = previews.find_previews(sides)
+    listed, places = previews.listed(by_item)
+    names = previews.copy(listed, media) if media else {}
     folder = Path(media).name if media and page and media.parent == page.parent else str(media)
     shown = [
         {**one._asdict(), "file": f"{folder}/{names[one.file]}" if one.file in names else ""}
-        for one in seen
+        for one in listed
     ]
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
@@ -79,7 +79,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
         _HERE / "run_page.html",
         sides=sides,
         parts=[_part(benchmark, own, sides) for benchmark, own in by_benchmark],
-        told=told,
+        told=lines,
         row_series={side.label: nth % len(SERIES) + 1 for nth, side in enumerate(sides)},
         version=__version__,
         data={"index": item_table.packed(index), "media": item_table.packed(shown)},
@@ -99,16 +99,16 @@ def _sha256(script: str) -> str:
 
 
 def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> BenchmarkSection:
-    own = [side for side in sides if any(task.name in side.runs for task in tasks)]
-    lines = compare.headlines(benchmark, tasks, own)
-    conditions = compare.conditions(tasks, own)
+    with_tasks = [side for side in sides if any(task.name in side.runs for task in tasks)]
+    lines = compare.headlines(benchmark, tasks, with_tasks)
+    conditions = compare.conditions(tasks, with_tasks)
     warnings: dict[str, list[str]] = {}
     for label, found in conditions.items():
         for line in limits(found):
             warnings.setdefault(line, []).append(label)
-    facts = {side.label: list(_facts(benchmark, side)) for side in own}
-    splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
-    invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
+    facts = {side.label: list(_facts(benchmark, side)) for side in with_tasks}
+    splits = {name: made for task in tasks for name, made in _splits(task, with_tasks) if made}
+    invalid = {(s.label, t.name) for s in with_tasks for t in tasks if not s.is_valid([t.name])}
     unknown = {s for s, record in conditions.items() if any(c.kind == Kind.UNKNOWN for c in record)}
     card = make_card(benchmark, lines, invalid, unknown, list(warnings))
     return BenchmarkSection(
@@ -146,15 +146,15 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
 
 def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
     """Return a chart of the papers' main numbers; for other tasks, of their first number."""
-    own = [line for line in lines if line.quantity.published]
-    named = {line.quantity.row for line in own}
-    own += [
+    main_lines = [line for line in lines if line.quantity.published]
+    named = {line.quantity.row for line in main_lines}
+    main_lines += [
         line
         for place, line in enumerate(lines)
         if line.quantity.row not in named
         and (not place or lines[place - 1].quantity.row != line.quantity.row)
     ]
-    main = [line for line in lines if line in own]
+    main = [line for line in lines if line in main_lines]
     return charts.dots(main, f"{benchmark.title}: main numbers") if main else ""
 
 
@@ -180,15 +180,15 @@ def _value(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -
 
 
 def _difference(line: Comparison, label: str) -> JsonObject | None:
-    if (one := line.differences.get(label)) is None:
+    if (change := line.differences.get(label)) is None:
         return None
-    ends = one.value.ends
+    ends = change.value.ends
     return {
-        "value": signed(one.value.estimate, 3),
+        "value": signed(change.value.estimate, 3),
         "ends": "-" if ends is None else " to ".join(signed(end, 3) for end in ends),
-        "p": p_text(one.p),
-        "rose": "-" if one.rose is None else f"{one.rose:,}",
-        "fell": "-" if one.fell is None else f"{one.fell:,}",
-        "needed": "-" if one.needed is None else f"{one.needed:,}",
+        "p": p_text(change.p),
+        "rose": "-" if change.rose is None else f"{change.rose:,}",
+        "fell": "-" if change.fell is None else f"{change.fell:,}",
+        "needed": "-" if change.needed is None else f"{change.needed:,}",
         "sure": ends is not None and (ends[0] > 0 or ends[1] < 0),
     }

@@ -83,30 +83,30 @@ def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -
     Raises:
         TasksError: there are no recipes, or the judge's settings are wrong.
     """
-    found = own = recipes.of(benchmark)
+    chosen = stored = recipes.of(benchmark)
     refused: dict[str, str] = {}
     if engine is not None:
-        forms = {one.path.stem: recipes.on_vllm(one) for one in found}
-        refused = {name: one for name, one in forms.items() if isinstance(one, str)}
-        found = [one for one in forms.values() if isinstance(one, RowRecipe)]
+        forms = {recipe.path.stem: recipes.on_vllm(recipe) for recipe in chosen}
+        refused = {name: form for name, form in forms.items() if isinstance(form, str)}
+        chosen = [form for form in forms.values() if isinstance(form, RowRecipe)]
     without = [f"# {name} cannot run with {engine}: {why}" for name, why in refused.items()]
-    if not found:
+    if not chosen:
         of_engine = f" with {engine}" if engine else ""
         where = f"no recipes for {benchmark}{of_engine} in leaderboards/recipes"
         raise TasksError("\n".join([where, *(line.removeprefix("# ") for line in without)]))
-    each = list(map(cost, found))
+    each = list(map(cost, chosen))
     if slurm:
         yield from _directives(benchmark, each)
-    yield from (f"# {line}" for line in _headed(benchmark, found, each))
+    yield from (f"# {line}" for line in _headed(benchmark, chosen, each))
     if engine is not None:
-        hours = {one.name: one.hours for one in map(cost, own)}
+        hours = {row.name: row.hours for row in map(cost, stored)}
         lost = sum(hours[name] for name in refused)
         yield (
             "# By the recipes' own classes these are about "
             f"{sum(hours.values()) - lost:,.1f} hours, and those that cannot "
             f"run with it {lost:,.1f}."
         )
-    jobs = [(_told(*one), _command(one[0])) for one in zip(found, each, strict=True)]
+    jobs = [(_told(*pair), _command(pair[0])) for pair in zip(chosen, each, strict=True)]
     yield from _array(jobs) if slurm else _script(jobs)
     yield from without
     for name, why in recipes.missing(benchmark).items():
@@ -256,13 +256,13 @@ def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | 
 
 def _judged(task: str, work: TaskWorkload) -> CostEstimate:
     """Return the judge's part of a task's cost."""
-    benchmark, found = registry.of(task), CostEstimate(task)
+    benchmark, spent = registry.of(task), CostEstimate(task)
     if benchmark.tasks[task].judgements:
         env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # no request is sent
         config = prepare.judge_config(benchmark, env=env)
         if config.endpoints:
-            found.calls = round(work.docs * work.calls)
-            asked, told = round(found.calls * work.asked), round(found.calls * work.told)
-            known = run.current().endpoint(config).price
-            found.cost = known.cost(asked, told) if known else None
-    return found
+            spent.calls = round(work.docs * work.calls)
+            prompt, reply = round(spent.calls * work.asked), round(spent.calls * work.told)
+            rate = run.current().endpoint(config).price
+            spent.cost = rate.cost(prompt, reply) if rate else None
+    return spent

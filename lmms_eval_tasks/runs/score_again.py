@@ -62,26 +62,26 @@ def score_again(
         check_output(output)
     if judge == NONE:  # verdicts that are paid for stay
         judge = None
-    for name, own in saved if judge else ():  # check all judges before the first request
+    for name, runs in saved if judge else ():  # check all judges before the first request
         benchmark = registry.load_benchmark(name)
-        if any(benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks):
+        if any(benchmark.tasks[one.task].judgements for one in runs if one.task in benchmark.tasks):
             prepare.check_judge(benchmark, judge)
     if save is not None:
         check_folder(save, "--save")
-    folder = _Folder(save, [one for _, own in saved for one in own]) if save else None
+    folder = _Folder(save, [one for _, runs in saved for one in runs]) if save else None
     written: JsonObject = {}
     problems: dict[str, str] = {}
-    for name, own in saved:
+    for name, runs in saved:
         benchmark = registry.load_benchmark(name)
         if judge:
             config = prepare.judge_config(benchmark, judge)
             notify(judges.announcement(config, prepare.judge_prompt(benchmark)))
         take = functools.partial(folder.add, benchmark) if folder else None
-        done = rescore_saved(benchmark, own, judge, take=take)
+        done = rescore_saved(benchmark, runs, judge, take=take)
         run.progress.close()
         described = prepare.describe_judge(benchmark, judge) if judge and done.judged else {}
         if described:
-            tasks = _judged(benchmark, own)
+            tasks = _judged(benchmark, runs)
             found = departed(departures(run.departed()), tasks)
             done.add([*of_judge(described, tasks), *found])
         by_label = done.by_label
@@ -94,7 +94,7 @@ def score_again(
         changes = by_label(lambda one: one.changes and one.changes.line(judged=judge is not None))
         print("\n".join([*done.lines(), *(f"{label}: {line}" for label, line in changes.items())]))
         if folder is not None:
-            folder.finish(benchmark, own, done, described)
+            folder.finish(benchmark, runs, done, described)
         written[name] = {
             "numbers": values,
             "details": details,
@@ -190,18 +190,18 @@ def _renew(
         section["judge"] = judge
         ours.pop("judges", None)  # the work of the previous judge
     ours.setdefault("invalid", {}).pop(run.task, None)
-    for one in own:
-        name = one.name
-        if one.invalid:
-            ours["invalid"][name] = one.invalid
-        section.setdefault("numbers", {})[name] = dict(one.values)
-        section.setdefault("details", {})[name] = one.details
+    for numbers in own:
+        name = numbers.name
+        if numbers.invalid:
+            ours["invalid"][name] = numbers.invalid
+        section.setdefault("numbers", {})[name] = dict(numbers.values)
+        section.setdefault("details", {})[name] = numbers.details
         for rows in (results.get("results", {}), results.get("groups", {})):
             row = rows.get(name, {})
             for key in list(row):  # rows of lmms-eval's table; the error belongs to the old number
                 metric, comma, _ = key.partition(",")
-                if comma and row[key] != one.values.get(metric, row[key]):
-                    row[key] = one.values[metric]
+                if comma and row[key] != numbers.values.get(metric, row[key]):
+                    row[key] = numbers.values[metric]
                     row |= {error: "N/A" for error in scoring.errors_of(key) if error in row}
     finish.mark(results)
 
