@@ -422,7 +422,7 @@ def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
         )
     if not place.is_dir():
         raise DataError(
-            f"no {title} data at {place}. {how_to_get}. Then run: "
+            f"no {title} data at {place}. {how_to_get}. To put files in place: "
             f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE (or pass "
             f"{DATA.option} ROOT, where ROOT/{benchmark} is as its README says, or "
             f"{DATA.option} {SAMPLE} for the packaged sample; variable: {DATA})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -287,6 +288,15 @@ def _misshapen(item: Mapping[str, Json]) -> str | None:
     return None
 
 
+def _not_finite(value: Json, name: str) -> str:
+    """Return the name of the first number in a value that is NaN or infinite; "" if none is."""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else name
+    parts = dict(enumerate(value)) if isinstance(value, list) else value
+    inside = parts.items() if isinstance(parts, dict) else ()
+    return next(filter(None, (_not_finite(one, f"{name}.{key}") for key, one in inside)), "")
+
+
 def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
     """Yield the samples of a run, each with its file and line."""
     parts = run.samples.parts if isinstance(run.samples, Chained) else (run.samples,)
@@ -314,6 +324,11 @@ def saved_items(run: SavedRun) -> list[JsonObject]:
             raise DataError(f"{where}: no `{CARRIER}` item of lmms-eval-tasks: {why}")
         if (name := _misshapen(item)) is not None:
             raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {MEND}")
+        if bad := _not_finite(item, "")[1:]:
+            raise DataError(
+                f"{where}: {run.task}, doc {item['id']}: `{bad}` is NaN or infinite, which is no "
+                f"score; {MEND}"
+            )
         if item["id"] in items:
             first = places[item["id"]]
             raise DataError(

@@ -188,6 +188,8 @@ class CvrrEs(Benchmark):
     name = "cvrr_es"
     title = "CVRR-ES"
     how_to_get = release.HOW_TO_GET
+    downloads = release.DOWNLOADS
+    by_hand = release.BY_HAND
     records = "questions"
     paper_counts = labels.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE

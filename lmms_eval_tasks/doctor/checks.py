@@ -112,6 +112,8 @@ class Examination:
         for benchmark, names in self._chosen:
             own = benchmark.name
             get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
+            if benchmark.downloads:
+                get = f"lmms-eval-tasks data get {own}, or {get}"
             yield DoctorCheck(f"{own}: data", partial(self._data, benchmark, names), get)
             look = partial(self._prompts, benchmark, names)
             yield DoctorCheck(
@@ -158,8 +160,11 @@ class Examination:
         root = settings.data_root()
         there = [name for name in registry.NAMES if settings.data_folder(name).is_dir()]
         if not self._names and not there:
-            get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE, or"
-            mend = f"{get} {settings.DATA.option} ROOT, or {settings.DATA.option} {settings.SAMPLE}"
+            get = "lmms-eval-tasks data get BENCHMARK"
+            mend = (
+                f"{get}, or {settings.DATA.option} ROOT, or {settings.DATA.option} "
+                f"{settings.SAMPLE}"
+            )
             yield Finding("error", f"{root}: no data of any benchmark", mend)
             return
         tasks = registry.selected(self._names or there)

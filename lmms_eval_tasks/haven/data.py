@@ -39,15 +39,21 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.media.clip_specs import uniform_indices
+from lmms_eval_tasks.media.downloads import HubFiles
 from lmms_eval_tasks.media.sources import Source, Window, check_source
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files
 
-HOW_TO_GET = (
-    "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; "
-    "get the videos yourself, from the pages of SumMe, TVSum, OVP, YouTube, "
-    "VideoXum and MR.HiSum"
+BY_HAND = (
+    "the JSON and HDF5 files of all six sources from the Google Drive folders that "
+    "https://github.com/alohalab-ai/align_vsum links, and the videos from the pages of SumMe, "
+    "TVSum, OVP, YouTube, VideoXum and MR.HiSum"
 )
+HOW_TO_GET = (
+    "lmms-eval-tasks data get haven downloads the records of SumMe and TVSum from the Hugging "
+    f"Face hub (MokiSee7/HAVEN). Get by hand: {BY_HAND}"
+)
+DOWNLOADS = (HubFiles("MokiSee7/HAVEN", ("*.jsonl", "*.json", "*.h5")),)
 # Readers of video files count frames differently by one: decord and PyAV do at the end of some
 # files, and the authors counted `n_frames` with OpenCV. A greater difference means another encoding
 # of the video.

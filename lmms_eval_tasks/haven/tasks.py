@@ -335,6 +335,8 @@ class Haven(Benchmark):
     name = "haven"
     title = "HAVEN"
     how_to_get = data.HOW_TO_GET
+    downloads = data.DOWNLOADS
+    by_hand = data.BY_HAND
     records = "videos"
     paper_counts = options.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE

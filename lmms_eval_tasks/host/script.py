@@ -141,6 +141,7 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     """
     evaluate = module.cli_evaluate_single
     plain: Function = print
+    has_zone = command_arguments.names_timezone(sys.argv[1:])
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: CommandArguments) -> object:
@@ -159,6 +160,8 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             if told["tasks"] is None:
                 raise TasksError(command_arguments.NO_TASKS)
             _settle_tasks(args, told["tasks"])
+            if discovery.our_tasks(told["tasks"].split(",")) and not has_zone:
+                args.timezone = command_arguments.local_timezone()
             unsaved = context.outside().instance_of(kept_replies.Unsaved)
             unsaved.clear()
             own_second = _own_second(module, told["output_path"])

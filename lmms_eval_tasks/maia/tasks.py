@@ -297,6 +297,8 @@ class Maia(Benchmark):
     name = "maia"
     title = "MAIA"
     how_to_get = data.HOW_TO_GET
+    downloads = data.DOWNLOADS
+    by_hand = data.BY_HAND
     records = "videos"
     paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4o"  # paper, 4.2; it names no dated version

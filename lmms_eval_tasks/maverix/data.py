@@ -22,17 +22,28 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.items import AskedItem, ChoiceDoc, OpenDoc, ShownWindow
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, TASKS, MaverixTask, duration_class
 from lmms_eval_tasks.maverix.release import Item, MaverixRelease
+from lmms_eval_tasks.media.downloads import GitFiles, HubFiles
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
 
 HOW_TO_GET = (
-    "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of "
-    "the authors' repository (github.com/gzhihongwei/lmms-eval); the media are "
-    "a data set on the Hugging Face hub (CUBE-CMU/maverix) whose authors grant "
-    "access. Files in the schema of lmms-eval-tasks are read too "
-    "(lmms_eval_tasks/maverix/README.md)"
+    "lmms-eval-tasks data get maverix downloads the questions from the authors' repository "
+    "(test_full.jsonl of https://github.com/gzhihongwei/lmms-eval) and the media from the Hugging "
+    "Face hub (CUBE-CMU/maverix), where the authors grant access. Files in the schema of "
+    "lmms-eval-tasks are read too (lmms_eval_tasks/maverix/README.md)"
+)
+_FOLDER = "lmms_eval/tasks/maverix/processing/"
+DOWNLOADS = (
+    GitFiles(
+        "https://github.com/gzhihongwei/lmms-eval",
+        "97b7c78d6715fb56dc630c7ab949249353c8e73e",
+        (f"{_FOLDER}test_full.jsonl",),
+        _FOLDER,
+    ),
+    # Muted videos and sound alone are made here from the videos with sound.
+    HubFiles("CUBE-CMU/maverix", ("*.zip",), ignored=("*vid_only*", "*audio_only*")),
 )
 OUR_SCHEMA = (
     "the data are not the authors' released lines but in the schema of "

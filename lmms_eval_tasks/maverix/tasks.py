@@ -345,6 +345,7 @@ class Maverix(Benchmark):
     name = "maverix"
     title = "MAVERIX"
     how_to_get = data.HOW_TO_GET
+    downloads = data.DOWNLOADS
     records = "items"
     paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version

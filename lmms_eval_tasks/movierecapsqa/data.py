@@ -15,16 +15,22 @@ from typing import NamedTuple
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Doc, LoadedData, MediaJob
 from lmms_eval_tasks.media import clips
+from lmms_eval_tasks.media.downloads import HubFiles
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.movierecapsqa.items import RecapDoc
 from lmms_eval_tasks.movierecapsqa.release import UNLABELLED, MovieRelease
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, MOVIERECAPSQA
 
-HOW_TO_GET = (
-    "the full set is four tables on the hub (sshaar/movierecapsqa); a sample "
-    "is on the project's site (segments.json). Get recap videos, subtitles and "
-    "movies yourself"
+BY_HAND = (
+    "recap videos from YouTube and the movies' subtitles, whose addresses "
+    "lmms-eval-tasks data status movierecapsqa prints, and your own copies of the movies"
 )
+HOW_TO_GET = (
+    "lmms-eval-tasks data get movierecapsqa downloads the full set, four tables on the Hugging "
+    "Face hub (sshaar/movierecapsqa); a sample is on the project's site (segments.json). Get by "
+    f"hand: {BY_HAND}"
+)
+DOWNLOADS = (HubFiles("sshaar/movierecapsqa", ("data/*.json", "data/*.parquet")),)
 
 # --- names of tasks -------------------------------------------------------------------------------
 

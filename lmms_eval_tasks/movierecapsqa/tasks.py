@@ -155,6 +155,8 @@ class MovieRecapsQA(Benchmark):
     name = "movierecapsqa"
     title = "MovieRecapsQA"
     how_to_get = data.HOW_TO_GET
+    downloads = data.DOWNLOADS
+    by_hand = data.BY_HAND
     records = "segments"
     paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4.1-mini"  # paper, 4.2; it names no dated version

@@ -16,6 +16,7 @@ from lmms_eval_tasks.errors import DataError
 from tests.checks import refused
 from tests.cvrr_es.release_files import row, write
 from tests.cvrr_es.scored import PART, TIME
+from tests.local_hub import get_released
 
 ROWS = (row(" What happens? \n", "A man\u2028runs.", "1.mp4"), row("Why?", "So.", "2.mp4"))
 
@@ -138,6 +139,20 @@ def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
         assert str(error.value).startswith(str(file))
         file.unlink()
     refused(DataError, "no annotations of CVRR-ES", read_cvrr, tmp_path)
+
+
+def test_data_get(tmp_path: Path, sample_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's tables, and its archive of videos with the folder CVRR-ES."""
+    (tmp_path / "hub" / PART).mkdir(parents=True)
+    place(tmp_path / "hub", "hub")
+    videos = tmp_path / "videos" / "CVRR-ES" / PART
+    videos.mkdir(parents=True)
+    for name in ("1.mp4", "2.mp4"):
+        shutil.copy(sample_folder / PART / "box.mp4", videos / name)
+    shutil.make_archive(str(tmp_path / "hub" / "videos"), "zip", tmp_path / "videos")
+    get_released(BENCHMARK, [tmp_path / "hub"], tmp_path / "root", monkeypatch)
+    found = BENCHMARK.status(tmp_path / "root")
+    assert (found.counts["questions"], found.videos) == (len(ROWS), 2)
 
 
 def test_a_download_in_its_place(tmp_path: Path, sample_folder: Path) -> None:

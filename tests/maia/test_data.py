@@ -21,6 +21,7 @@ from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.runs import messages, prepare
 from tests.checks import refused, table
+from tests.local_hub import get_released
 
 SAME = ("id", "answer", "options")  # of a pair in each setting
 
@@ -123,7 +124,12 @@ def write_table(file: Path, rows: Rows) -> None:
         Dataset.from_list(rows).to_csv(str(file), index=False)
 
 
-def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_path: Path) -> None:
+def test_the_hubs_tables(
+    released: list[dict[str, Any]],
+    sample_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """CSV in two files, or parquet: the same data, in the released order."""
     rows = hub_rows(released)
     source = tmp_path / "csv"
@@ -137,6 +143,14 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
     assert "48 of 2,400 questions" in BENCHMARK.prepare(source, tmp_path / "root", link=True)
     found = BENCHMARK.status(tmp_path / "root")
     assert (found.counts["pairs"], found.videos, found.bad) == (384, 2, {})
+
+    # As `data get` downloads them: the tables from the hub, the videos from the repository.
+    shutil.copytree(source / "Videos", tmp_path / "git" / "Videos")
+    shutil.rmtree(source / "Videos")
+    said = get_released(BENCHMARK, (source, tmp_path / "git"), tmp_path / "get", monkeypatch)
+    assert "linked 5 files to" in said[2]
+    assert BENCHMARK.status(tmp_path / "get").version == found.version
+    assert BENCHMARK.status(tmp_path / "get").videos == 2
 
     # Parquet in folders: what the tables hold is the same.
     for kind in rows:

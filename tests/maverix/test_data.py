@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.runs import prepare
 from tests.checks import refused
+from tests.local_hub import get_released
 from tests.maverix.entries import entry, lines, write, write_lines
 from tests.maverix.runs import docs, edit, without_sound
 
@@ -173,6 +175,24 @@ def test_items_without_subtitles(root: Path, source: Path) -> None:
 def _beside_ours(given: Path, root: Path) -> None:
     write(root / "maverix", [entry(1)])
     BENCHMARK.prepare(given, root, link=False)
+
+
+def test_data_get(
+    root: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines from the repository, the media from the hub; without access the lines alone."""
+    git, media, hub = (tmp_path / name for name in ("git", "media", "hub"))
+    write_lines(git / "lmms_eval/tasks/maverix/processing/test_full.jsonl", lines(3))
+    (media / "vid").mkdir(parents=True)
+    (media / "vid/clip.mp4").write_bytes((source / "videos/lights-1.mp4").read_bytes())
+    shutil.make_archive(str(hub / "vid"), "zip", media)
+    hub.with_name("none").mkdir()
+    refused_hub = pytest.raises(DataError, match="CUBE-CMU/maverix: has no files")
+    with refused_hub, monkeypatch.context() as patch:
+        get_released(BENCHMARK, (git, hub.with_name("none")), root, patch)
+    assert (BENCHMARK.status(root).counts["questions"], BENCHMARK.status(root).videos) == (2, 0)
+    get_released(BENCHMARK, (git, hub), root, monkeypatch)
+    assert (root / "maverix/videos/clip.mp4").is_file()
 
 
 def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:

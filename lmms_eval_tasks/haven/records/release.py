@@ -245,13 +245,19 @@ def read_texts(*files: Path) -> dict[str, Any]:
 def release_files(source: Path) -> dict[str, Path]:
     """Return a release's files by their target path, found by name at any depth (Benchmark.files).
 
-    JSON and HDF5 may come one after the other.
+    JSON and HDF5 may come one after the other. The hub's JSON Lines count where a source has no
+    JSON file.
 
     Raises:
         DataError: a file cannot be read, or there is no file of HAVEN.
     """
     places: dict[str, Path] = {}
     for slug in SOURCES:
+        lines = (texts(folder.parent, slug) for folder in sorted(source.rglob(slug)))
+        for found in next(filter(None, lines), ()):
+            if found.suffix == ".jsonl":
+                read_texts(found)
+                places[f"{slug}/{found.name}"] = found
         for wanted in (json_file(Path(), slug), h5_file(Path(), slug)):
             for found in sorted(source.rglob(wanted.name))[:1]:
                 read_texts(found) if found.suffix == ".json" else read_arrays(found, ())

@@ -54,7 +54,7 @@ def run_requests(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
             runners.append(RequestRunner(lm, run, tasks, facts))
             lm.generate_until = runners[-1].generate_until
             try:
-                with counting.count_media():
+                with counting.count_media(), endpoints.quick_bodies():
                     return evaluate(*args, **kwargs)
             finally:
                 del lm.generate_until

@@ -29,7 +29,7 @@ from lmms_eval_tasks.models.host_types import (
 )
 from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report.invalid import Lengths, Throughput
-from lmms_eval_tasks.runs import messages
+from lmms_eval_tasks.runs import messages, progress
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.replies import reasoning, refusals
@@ -125,6 +125,9 @@ class RequestRunner:
                 f"{number} of {len(ours)} replies are taken from a run that was "
                 "stopped (--fresh generates all of them again)"
             )
+        tasks = Counter(requests[place].task_name for place in ours)
+        earlier = tasks - Counter({task: len(places) for task, places in waiting.items()})
+        progress.of_run().ask(tasks, earlier, self.kept_replies.folder)
         silent, begun = self._rank != 0, time.monotonic()
         with (
             audible(*_AFTER_CALLS),
@@ -133,6 +136,7 @@ class RequestRunner:
             endpoints.own_loops(self._lm),
         ):
             self._ask(_Call(requests, replies, ids, keys, bar), waiting, ours)
+        progress.of_run().score()
         self._said.seconds += time.monotonic() - begun
         self._said.processes = getattr(self._lm, "world_size", 1)
         self._finish({place: (requests[place], ids[place]) for place in ours}, replies)
@@ -221,6 +225,9 @@ class RequestRunner:
         if call.replies[place] is not None:  # sent only to match other processes
             return
         call.replies[place] = reply
+        progress.of_run().add_reply(
+            request.task_name, call.ids[place], why or text or "", failed=why is not None
+        )
         if why is None and text is not None:
             tokens = counts.output_tokens if counts is not None else None
             self.kept_replies.add(request.task_name, call.keys[place], text, told, tokens)

@@ -18,6 +18,7 @@ from lmms_eval_tasks.haven.options import PAPER_COUNTS, HavenOptions
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from tests.haven.release_files import content, write, write_hdf5
+from tests.local_hub import get_released
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
@@ -213,7 +214,7 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
         assert refused(tmp_path) == f"{file}: {told}"
 
 
-def test_the_copy_on_the_hub(tmp_path: Path) -> None:
+def test_the_copy_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file per task, of which what fits the schema is read; the JSON file comes first."""
     folder = tmp_path / "tvsum"
     folder.mkdir()
@@ -226,6 +227,9 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
         ]
         (folder / f"{task}.jsonl").write_text("".join(lines), encoding="utf-8")
     release = released.read_haven(tmp_path, HavenOptions())
+    said = get_released(BENCHMARK, [tmp_path], tmp_path / "root", monkeypatch)
+    assert said[1] == f"linked 2 files to {tmp_path / 'root' / 'haven'}"
+    assert BENCHMARK.status(tmp_path / "root").version == release.digest
     other = released.read_haven(write(tmp_path / "other", hdf5=False), HavenOptions())
     for ours, theirs in zip(release.records, other.records, strict=True):
         assert (ours.id, ours.picks, ours.shots) == (theirs.id, theirs.picks, theirs.shots)
