@@ -104,7 +104,7 @@ class Recorded:
     path: str
     headers: dict[str, str]  # lower-case names
     json: Json
-    body: bytes
+    body: bytes = b""  # as it was sent; vendor_apis.py keeps none
 
 
 class LocalEndpoint:

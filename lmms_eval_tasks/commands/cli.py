@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.padding import Padding
@@ -235,14 +235,32 @@ def models(
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Names of models, as in lmms_eval --model."),
     ] = None,
+    *,
+    whole: Annotated[
+        bool, typer.Option("--all", help="With a name: also the stored entry, as YAML.")
+    ] = False,
+    form: Annotated[
+        Literal["text", "md"],
+        typer.Option("--format", help="md: all classes, as the page docs/models.md."),
+    ] = "text",
 ) -> None:
-    """Print how model classes take videos, pictures and sound, and the argument for 32 frames."""
+    """Print a page about a model of lmms-eval; without a name, a table of all model classes."""
     from lmms_eval_tasks.models import capability_pages
 
+    if (names and form == "md") or (whole and not names):
+        raise TasksError("--all requires the name of a model, and --format md takes none")
+    console = table_console()
     for name in names or ():
-        print("\n".join(capability_pages.facts(name)))
-    if not names:
+        print("\n".join(capability_pages.page(name, min(console.width, 100))))
+        if whole:
+            print(f"\n{capability_pages.stored_entry(name)}")
+    if form == "md":
         print(capability_pages.markdown(), end="")
+    elif not names:
+        console.print(capability_pages.class_table(console.width))
+        none = ", ".join(capability_pages.others())
+        console.print(f"No videos or pictures: {none}", highlight=False)
+        console.print("More about one: lmms-eval-tasks models NAME", highlight=False)
 
 
 @prompts_app.callback()

@@ -115,7 +115,7 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
     lines = [
         _cut(run[0].model, width),
         f"{state}, {took} since {begins}{several} on {_machines(run)}",
-        *_table(run, ended=ended),
+        *_table(run, phase),
         *_judge(run),
     ]
     last = sorted((one for p in run for one in p.last), key=lambda reply: reply.at)
@@ -155,36 +155,31 @@ def _machines(run: Run) -> str:
     return ", ".join(dict.fromkeys(visible(process.machine) for process in run))
 
 
-def _table(run: Run, *, ended: bool) -> list[RenderableType]:
+def _table(run: Run, phase: progress.Phase) -> list[RenderableType]:
     """Return the table of the tasks' counts."""
     names = list(dict.fromkeys(task for process in run for task in process.tasks))
     rows = {name: _sum([p.tasks[name] for p in run if name in p.tasks]) for name in names}
+    if all(process.asked_at is None for process in run):
+        return [f"tasks: {', '.join(map(visible, names))}"]
     if _is_killed(run) and (folder := run[0].replies_in):
         for name, row in rows.items():  # of the last seconds, nothing else tells the replies
             saved = kept_replies.count_replies(Path(folder), [name]) - row.earlier
             row.replies = max(row.replies, min(saved, row.requests - row.earlier))
     if len(rows) > 1:
-        rows["all"] = _sum(list(rows.values()))
-    asked = [process.asked_at for process in run if process.asked_at is not None]
-    if not asked:
-        return [f"tasks: {', '.join(map(visible, names))}"]
-    at = max(process.at for process in run)
-    seconds = max(1e-9, at - min(asked))
+        whole = _sum(list(rows.values()))
+        rows["all"] = whole.model_copy(update={"speed": sum(process.speed for process in run)})
     columns: dict[str, Callable[[TaskProgress], str]] = {
         "replies": lambda row: f"{row.earlier + row.replies:,} of {row.requests:,}",
         "%": lambda row: f"{100 * _answered(row) / row.requests:.0f}" if row.requests else NONE,
-        "replies/s": lambda row: NONE if ended else f"{_speed(row, seconds):.2f}",
-        "time left": lambda row: NONE if ended else _left(row, seconds),
-        "failed": lambda row: f"{row.failed:,}",
-        "not read": lambda row: f"{row.unparsed:,} of {row.scored:,}" if row.scored else NONE,
-        "earlier run": lambda row: f"{row.earlier:,}",
     }
-    if not any(row.scored for row in rows.values()):
-        del columns["not read"]
-    if not any(row.earlier for row in rows.values()):
-        del columns["earlier run"]
-    if ended:
-        del columns["replies/s"], columns["time left"]
+    if phase == "generating" and not _is_killed(run):
+        columns["replies/s"] = lambda row: f"{row.speed:.2f}" if _remaining(row) else NONE
+        columns["time left"] = _left
+    columns["failed"] = lambda row: f"{row.failed:,}"
+    if any(row.scored for row in rows.values()):
+        columns["not read"] = lambda row: f"{row.unparsed:,} of {row.scored:,}"
+    if any(row.earlier for row in rows.values()):
+        columns["earlier run"] = lambda row: f"{row.earlier:,}"
     table = empty("")
     table.title = None
     table.add_column("task", overflow="fold")
@@ -205,16 +200,13 @@ def _answered(row: TaskProgress) -> int:
     return row.earlier + row.replies + row.failed
 
 
-def _speed(row: TaskProgress, seconds: float) -> float:
-    """Return the replies a second in the last minute; `seconds` have passed since the first."""
-    return row.recent / min(progress.RECENT, seconds)
+def _remaining(row: TaskProgress) -> int:
+    return max(0, row.requests - _answered(row))
 
 
-def _left(row: TaskProgress, seconds: float) -> str:
-    """Return the time left in words, by the speed of the last minute, else of the whole run."""
-    remaining = row.requests - _answered(row)
-    speed = _speed(row, seconds) or (row.replies + row.failed) / seconds
-    return NONE if remaining <= 0 or not speed else duration(remaining / speed)
+def _left(row: TaskProgress) -> str:
+    """Return the time left in words, by the speed of the last minute."""
+    return duration(_remaining(row) / row.speed) if _remaining(row) and row.speed else NONE
 
 
 def _judge(run: Run) -> Iterator[str]:

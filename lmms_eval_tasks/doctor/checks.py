@@ -111,10 +111,8 @@ class Examination:
         yield DoctorCheck("frames", self._frames, f"correct {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
-            get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
-            if benchmark.downloads:
-                get = f"lmms-eval-tasks data get {own}, or {get}"
-            yield DoctorCheck(f"{own}: data", partial(self._data, benchmark, names), get)
+            look = partial(self._data, benchmark, names)
+            yield DoctorCheck(f"{own}: data", look, _get_command(benchmark))
             look = partial(self._prompts, benchmark, names)
             yield DoctorCheck(
                 f"{own}: prompts",
@@ -143,15 +141,15 @@ class Examination:
             yield DoctorCheck("uploads", self._sent, "leave these tasks out of --tasks")
 
     def _of_media(self, benchmark: Benchmark) -> Iterator[DoctorCheck]:
-        name, cuts = benchmark.name, self._cuts[benchmark.name]
+        own, cuts = benchmark.name, self._cuts[benchmark.name]
         option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
         again = f"download it again, or skip it with {option.option}"
         videos = sorted({path for path, _ in cuts})
-        yield DoctorCheck(f"{name}: videos", partial(_videos, benchmark, videos), again)
+        yield DoctorCheck(f"{own}: videos", partial(_videos, benchmark, videos), again)
         different = {cut.key: cut for _, cut in cuts}
         look = partial(self._clips, benchmark, [*different.values()])
         yield DoctorCheck(
-            f"{name}: clips", look, f"{settings.CACHE}=DIR on a disk with more space, or {again}"
+            f"{own}: clips", look, f"{settings.CACHE}=DIR on a disk with more space, or {again}"
         )
 
     # --- data and model -------------------------------------------------------------------------
@@ -182,25 +180,27 @@ class Examination:
 
     def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         try:
-            data = self._found[benchmark.name] = prepare.load_data(benchmark, names)
+            found = self._found[benchmark.name] = prepare.load_data(benchmark, names)
         except DataError as error:
-            named = [s for s in settings.TABLE.values() if f"{s.option} " in str(error)]
-            ways = [f"{s.option} {s.metavar}".strip() for s in named]
-            if any(s in _ALLOW for s in named):
+            named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
+            ways = [f"{one.option} {one.metavar}".strip() for one in named]
+            if not settings.data_folder(benchmark.name).is_dir():
+                ways = [_get_command(benchmark), *ways]
+            if any(one in _ALLOW for one in named):
                 ways = ["put them there (lmms-eval-tasks data status shows where)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
             # Go on with the data that can be used.
             with suppress(DataError), settings.use_options(dict.fromkeys(_ALLOW, "1")):
                 self._found[benchmark.name] = benchmark.load(names)
             return
-        status = benchmark.status(settings.data_root())
-        counts = [f"{number:,} {what}" for what, number in status.counts.items() if number]
-        facts = ", ".join([*counts, f"{status.videos:,} video files", f"version {data.digest}"])
-        yield Finding("ok", f"{status.where}: {facts}")
-        if left := {one: why for name in names for one, why in data.left_out(name).items()}:
-            facts = f"{len(left):,} skipped, as allowed by your options:\n{listed(left)}"
+        seen = benchmark.status(settings.data_root())
+        counts = [f"{number:,} {what}" for what, number in seen.counts.items() if number]
+        told = ", ".join([*counts, f"{seen.videos:,} video files", f"version {found.digest}"])
+        yield Finding("ok", f"{seen.where}: {told}")
+        if left := {one: why for name in names for one, why in found.left_out(name).items()}:
+            told = f"{len(left):,} skipped, as allowed by your options:\n{listed(left)}"
             yield Finding(
-                "warning", facts, "put them there (lmms-eval-tasks data status shows where)"
+                "warning", told, "put them there (lmms-eval-tasks data status shows where)"
             )
 
     def _prompts(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
@@ -252,19 +252,19 @@ class Examination:
             yield Finding(
                 "error", f"{len(lost)} of {len(tried)} trial clips cannot be made:\n{listed(why)}"
             )
-        if n_made := len(tried) - len(lost):
+        if made := len(tried) - len(lost):
             grown = _media_bytes() - size
-            self._needed += grown / n_made * (len(cuts) - n_made)
+            self._needed += grown / made * (len(cuts) - made)
             free = shutil.disk_usage(settings.cache_dir()).free
             state: State = "error" if free < self._needed else "ok"
             if state == "ok" and free < self._needed + ROOM:
                 state = "warning"
-            text = (
-                f"{n_made} trial clips of {len(cuts):,} took {grown / 1e6:,.1f} "
+            told = (
+                f"{made} trial clips of {len(cuts):,} took {grown / 1e6:,.1f} "
                 f"MB; the others may take {self._needed / 1e9:,.2f} GB, and "
                 f"{free / 1e9:,.2f} GB are free"
             )
-            yield Finding(state, text)
+            yield Finding(state, told)
 
     # --- the judge ------------------------------------------------------------------------------
 
@@ -291,6 +291,12 @@ class Examination:
                     self._probed[label] = _probed(model, *asked)
                 if label in self._probed:
                     yield self._probed[label]
+
+
+def _get_command(benchmark: Benchmark) -> str:
+    """Return the command that downloads a benchmark's data, or puts the user's files in place."""
+    prepare_command = f"lmms-eval-tasks data prepare {benchmark.name} --from DIR_OR_FILE"
+    return f"lmms-eval-tasks data get {benchmark.name}" if benchmark.downloads else prepare_command
 
 
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
@@ -327,16 +333,16 @@ def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any])
     verdict, form, departures = probe(model, criterion, fields)
     took = f"{time.monotonic() - begun:.1f} s"
     if verdict.status == Status.OK.value:
-        text = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"
+        told = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"
         if not departures:
-            return Finding("ok", text)
+            return Finding("ok", told)
         mend = (
             "nothing, if this is acceptable for your numbers; otherwise a server "
             "that respects these settings"
         )
-        return Finding("warning", f"{text}; it {'; it '.join(departures)}", mend)
-    text = f"{model.label}: no verdict for one test request after {took}: {verdict.status}: "
+        return Finding("warning", f"{told}; it {'; it '.join(departures)}", mend)
+    told = f"{model.label}: no verdict for one test request after {took}: {verdict.status}: "
     mend = "--judge FILE.yml with another reply_format or model (docs/judges.md)"
     if verdict.status == Status.API_ERROR.value:
         mend = "correct the URL, the model's name or the key of --judge (docs/judges.md)"
-    return Finding("error", text + verdict.reason, mend)
+    return Finding("error", told + verdict.reason, mend)

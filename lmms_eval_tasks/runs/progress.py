@@ -41,7 +41,7 @@ class TaskProgress(BaseModel):
     requests: int = 0
     earlier: int = 0  # requests whose replies an earlier run kept
     replies: int = 0  # replies of this run
-    recent: int = 0  # those of the last RECENT seconds
+    speed: float = 0.0  # replies a second (_speed)
     failed: int = 0  # failed requests
     scored: int = 0
     unparsed: int = 0  # scored replies that were not read
@@ -83,6 +83,7 @@ class ProcessProgress(BaseModel):
     reason: str = ""  # reason why the run stopped
     asked_at: float | None = None  # time of the first request
     tasks: dict[str, TaskProgress] = Field(default_factory=dict)
+    speed: float = 0.0  # that of all tasks
     replies_in: str = ""  # folder of the kept replies
     last: list[LastReply] = Field(default_factory=list)
     judge: JudgeProgress | None = None
@@ -98,6 +99,8 @@ class RunProgress:
         self.progress = progress or _of_process("", "", "")
         self._file = folder and folder / f"{self.progress.run}.{self.progress.rank}.json"
         self._recent: deque[tuple[float, str]] = deque()  # time and task of replies
+        self._first: dict[str, float] = {}  # time when the work on a task's first reply began
+        self._last = 0.0  # time of the last reply
         self._lock, self._closed = threading.Lock(), threading.Event()
         self._context = context.current()
 
@@ -145,6 +148,8 @@ class RunProgress:
             else:
                 counts.replies += 1
                 self._recent.append((now, task))
+                self._first.setdefault(task, max(self.progress.asked_at or now, self._last))
+            self._last = now
             reply = LastReply(task=task, doc=doc, text=short, at=now)
             self.progress.last = [*self.progress.last, reply][-N_LAST:]
 
@@ -171,7 +176,11 @@ class RunProgress:
                 self._recent.popleft()
             recent = Counter(task for _, task in self._recent)
             for task, counts in self.progress.tasks.items():
-                counts.recent = recent[task]
+                seconds = now - self._first.get(task, now)
+                counts.speed = _speed(recent[task], counts.replies, seconds)
+            replies = sum(counts.replies for counts in self.progress.tasks.values())
+            seconds = now - (self.progress.asked_at or now)
+            self.progress.speed = _speed(len(self._recent), replies, seconds)
             self.progress.at, self.progress.judge = now, self._of_judge()
             text = self.progress.model_dump_json()
             with suppress(OSError):
@@ -190,6 +199,18 @@ class RunProgress:
             cost=total.cost,
             reason=next(iter(total.reasons.values()), ""),
         )
+
+
+def _speed(recent: int, replies: int, seconds: float) -> float:
+    """Return the replies a second in the last RECENT seconds, or in all if there are none.
+
+    Args:
+        recent: replies in the last RECENT seconds.
+        replies: all replies; a class that answers large batches gives none for minutes.
+        seconds: the time that all replies took.
+    """
+    seconds = max(seconds, 1.0)
+    return recent / min(RECENT, seconds) if recent else replies / seconds
 
 
 def of_run() -> RunProgress:

@@ -9,11 +9,22 @@ from typing import NamedTuple, TypeVar
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
+from lmms_eval_tasks.command_options import environment
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
+from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import VerdictSource, given_by
+from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.run import ordered_map
-from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig, JudgeRequest
+from lmms_eval_tasks.judges.verdict import (
+    DEFAULT_BASE_URL,
+    HUGGINGFACE,
+    NONE,
+    OPENAI,
+    REPLAY,
+    JudgeConfig,
+    JudgeRequest,
+)
 from lmms_eval_tasks.report import aggregation, invalid
 from lmms_eval_tasks.report.invalid import Lengths
 from lmms_eval_tasks.runs import finish, prepare, scoring
@@ -153,8 +164,8 @@ def rescore_saved(
     Args:
         benchmark: the runs' benchmark.
         runs: the saved runs.
-        judge: the judge that gives missing verdicts and replaces those of other judges; None keeps
-            the saved verdicts.
+        judge: the judge that gives missing verdicts and replaces those of other judges, "" for the
+            paper's; None keeps the saved verdicts.
         take: a function that is called with each run and its complete items.
 
     Raises:
@@ -165,11 +176,11 @@ def rescore_saved(
     """
     refuse_twice(runs)
     prepare.check_extras([(benchmark, [one.task for one in runs if one.task in benchmark.tasks])])
-    if judge:
+    if judge is not None:
         prepare.check_judge(benchmark, judge)
     # Without a judge, saved verdicts stay, and items without a verdict stay unjudged.
     asker = judges.make_judge(
-        prepare.judge_config(benchmark, judge) if judge else JudgeConfig(NONE)
+        JudgeConfig(NONE) if judge is None else prepare.judge_config(benchmark, judge)
     )
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: list[Numbers] = []
@@ -183,8 +194,8 @@ def rescore_saved(
         items, read_otherwise, counts = _scored(benchmark, run, asker)
         if not items:
             return RunKey(run.model, "", ""), ()
-        numbers = _numbers(benchmark, run, items, done, counts, judged_anew=bool(judge))
-        if read_otherwise and not judge:  # a judge also changes the fields of items
+        numbers = _numbers(benchmark, run, items, done, counts, judged_anew=judge is not None)
+        if read_otherwise and judge is None:  # a judge also changes the fields of items
             numbers.read_otherwise = read_otherwise
             few, total = ", ".join(read_otherwise[:FEW]), f"{len(read_otherwise)} of {len(items)}"
             done.notes.append(
@@ -222,10 +233,62 @@ def rescore_saved(
     return done
 
 
+def saved_judge(benchmark: Benchmark, runs: Sequence[SavedRun]) -> str | None:
+    """Return the judge of saved runs, in a form of docs/judges.md; "" if they were not judged.
+
+    None stands for a judge that only its file names: a panel, a debate, or one with settings.
+    """
+    sections = (run.section(benchmark.name).get("judge") for run in runs)
+    saved = next((one for one in sections if one and one.get("provider") != NONE), None)
+    if saved is None:
+        return ""
+    address = saved.get("base_url")
+    forms = {
+        OPENAI: f"{saved.get('model')}{'' if address == DEFAULT_BASE_URL else f'@{address}'}",
+        HUGGINGFACE: f"hf:{saved.get('model')}",
+        REPLAY: f"replay:{saved.get('model')}",
+    }
+    if (spec := forms.get(str(saved.get("provider")))) is None:
+        return None
+    described = prepare.judge_config(benchmark, spec, environment(dry_run=True)).describe()
+    alike = described.keys() - {"comparable", "retries", "timeout"}
+    same = all(described[key] == saved.get(key) for key in alike if not key.endswith("version"))
+    return spec if same else None
+
+
+def has_unjudged(benchmark: Benchmark, runs: Sequence[SavedRun], spec: str | None) -> bool:
+    """Return True if a judge would be asked about answers of saved runs; sends no request.
+
+    Args:
+        benchmark: the runs' benchmark.
+        runs: the saved runs.
+        spec: the judge, "" for the paper's; None for any: then each verdict with a score counts.
+
+    Raises:
+        TasksError: the judge cannot be used, or a sample lacks a field.
+    """
+
+    def keeps(request: JudgeRequest, verdict: Verdict) -> bool:  # noqa: ARG001
+        return verdict.score is not None
+
+    stand_in = NoJudge()
+    stand_in.config = prepare.judge_config(benchmark, spec, environment(dry_run=True))
+    judged = [one for one in runs if one.task in benchmark.tasks]
+    with judge_run.use(judge_run.from_settings(progress=False)):
+        return any(
+            _scored(benchmark, run, stand_in, None if spec is not None else keeps)[2][0]
+            for run in judged
+            if benchmark.tasks[run.task].judgements
+        )
+
+
 def _scored(
-    benchmark: Benchmark, run: SavedRun, judge: Judge
+    benchmark: Benchmark,
+    run: SavedRun,
+    judge: Judge,
+    keeps: Callable[[JudgeRequest, Verdict], bool] | None = None,
 ) -> tuple[Items, list[str], tuple[int, int]]:
-    """Score a run's items again.
+    """Score a run's items again; `keeps` decides which verdicts stay, by default `given_by`.
 
     Returns:
         The items in the order of their ids, the ids of items that are read differently, and the
@@ -245,7 +308,7 @@ def _scored(
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    keeps, sources = given_by(judge), list[VerdictSource]()
+    keeps, sources = keeps or given_by(judge), list[VerdictSource]()
 
     def asker(item: Item) -> VerdictSource:
         saved_verdicts, judged_text = given[item["id"]]

@@ -73,7 +73,7 @@ def test_a_data_set_of_the_hub_is_downloaded_once_and_unpacked(
     assert files_in(tmp_path) == ALL
     assert (tmp_path / "data/facts.json").read_bytes() == TABLE
     assert said == [
-        f"{hub.url}/datasets/owner/set: 2 files, of which 2 are to be downloaded (24.4kB) to "
+        f"{hub.url}/datasets/owner/set: 2 files, of which 2 are to be downloaded (54.3kB) to "
         f"{tmp_path}"
     ]
     hub.requests.clear()

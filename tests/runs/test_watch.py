@@ -36,7 +36,7 @@ from tests.local_endpoint import Fault, LocalEndpoint
 
 NOW = 1_800_000_000.0
 TASK, OTHER = "maia_vsv", "maia_oevqa"
-HALF = TaskProgress(requests=100, replies=40, recent=30, failed=2)
+HALF = TaskProgress(requests=100, replies=40, speed=0.5, failed=2)
 
 
 @pytest.fixture
@@ -62,6 +62,7 @@ def write(out: Path, **fields: Any) -> ProcessProgress:
         "asked_at": time.time() - 60,
         "phase": "generating",
         "tasks": {TASK: HALF},
+        "speed": 0.5,
     }
     made = ProcessProgress(**(usual | fields))
     folder = out / FOLDER
@@ -238,7 +239,7 @@ def test_a_process_counts_what_happens(tmp_path: Path) -> None:
     ((process,),) = progress.read_progress(tmp_path)
     assert process.phase == "scored"
     assert process.tasks[TASK] == TaskProgress(
-        requests=9, earlier=2, replies=4, recent=4, failed=1, scored=2, unparsed=1
+        requests=9, earlier=2, replies=4, speed=4.0, failed=1, scored=2, unparsed=1
     )
     assert [reply.doc for reply in process.last] == ["2", "3", "4"]
     assert all(reply.text.startswith("a b") and len(reply.text) <= 400 for reply in process.last)

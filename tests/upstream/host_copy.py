@@ -144,7 +144,7 @@ def scored(
     server: warm.Server,
 ) -> tuple[Any, list[list[str]]]:
     """What a contribution's tasks make of `jobs` (host_scored.py), and what a judge was asked."""
-    host = copy(folder / "host", [UPSTREAM / benchmark])
+    host = copy(folder / "host", [*needed(UPSTREAM / benchmark), UPSTREAM / benchmark])
     (folder / "jobs.json").write_text(json.dumps(jobs))
     driver = str(Path(__file__).parent / "host_scored.py")
     with LocalEndpoint(judge) as endpoint:
