@@ -414,19 +414,19 @@ class Benchmark:
 
     def _status(self, place: Path) -> DataStatus:
         release = self._read(place)
-        found = [
-            sources.check_source(one)
-            for one in self.sources(release, [*self.tasks])
-            if one.is_video
+        media = [
+            sources.check_source(source)
+            for source in self.sources(release, [*self.tasks])
+            if source.is_video
         ]
         of_paper = [released_files.compared(release.counts, self.paper_counts)]
         notes = [*(of_paper if self.paper_counts else []), *self.data_notes(release)]
-        if len(found) > 1:
-            notes += [one.summary(self.records) for one in found]
-        bad = {name: why for one in reversed(found) for name, why in one.bad.items()}
+        if len(media) > 1:
+            notes += [source.summary(self.records) for source in media]
+        bad = {name: why for source in reversed(media) for name, why in source.bad.items()}
         notes += [f"{name}: {why}" for name, why in {**release.problems, **bad}.items()]
-        missing = {name: why for one in found for name, why in one.missing.items()}
-        videos = {window.video for one in found for window in one.source.windows.values()}
+        missing = {name: why for source in media for name, why in source.missing.items()}
+        videos = {window.video for kind in media for window in kind.source.windows.values()}
         usable = len(videos - missing.keys())
         return DataStatus(release.place, release.digest, release.counts, usable, missing, notes)
 

@@ -38,11 +38,11 @@ _TASKS = tuple(f"{ANSWERS}{one}" for one in DIMENSIONS)
 _BEST = float(HIGHEST_SCORE)
 PLAYED = Played(
     tasks=("cvrr_es",),
-    oracle={
+    expected={
         **{one: {"acc": 1.0, "acc_valid": 1.0, "score_valid": _BEST} for one in _TASKS},
         "cvrr_es": {"mean_acc_skip_empty": 1.0, "mean_score_skip_empty": _BEST},
     },
-    coin=(Chance("answers", _TASKS, lambda item: item["right"], lambda _: 0.5),),
+    chances=(Chance("answers", _TASKS, lambda item: item["right"], lambda _: 0.5),),
     headline=("cvrr_es", "mean_acc_skip_empty"),
 )
 

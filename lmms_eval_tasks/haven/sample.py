@@ -82,7 +82,7 @@ def _chance(metric: str, quantity: str, *kinds: str) -> Chance:
 
 PLAYED = Played(
     tasks=("haven", "haven_text"),
-    oracle={
+    expected={
         name: {
             **{"failed": 0.0, "violations": 0.0},
             **_BEST[task.kind],
@@ -90,7 +90,7 @@ PLAYED = Played(
         }
         for name, task in TASKS.items()
     },
-    coin=(
+    chances=(
         _chance("f1", "keyframes", "v2v", "v2vt"),
         _chance("spearman", "orders", "temporal", "saliency"),
         _chance("hit1", "alignments", "grounding"),

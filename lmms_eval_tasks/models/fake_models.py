@@ -83,7 +83,7 @@ class Oracle(Player):
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """Return the right reply by the key; UNKNOWN if the key lacks the request."""
-        return fake_replies.oracle(self.key, parts)
+        return fake_replies.right_reply(self.key, parts)
 
 
 class Coin(Oracle):
@@ -95,7 +95,7 @@ class Coin(Oracle):
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """Return one of the key's replies; UNKNOWN if the key lacks the request."""
-        return fake_replies.coin(self.key, parts, self.seed)
+        return fake_replies.random_reply(self.key, parts, self.seed)
 
 
 class Scripted(Player):

@@ -47,8 +47,8 @@ _TASKS = tuple(task_name("segment", slug) for slug in CONDITIONS)
 _BEST = {"rouge_l": 1.0, **{f"{name}_valid": float(HIGHEST) for name in DIMENSIONS}}
 PLAYED = Played(
     tasks=("movierecapsqa",),
-    oracle=dict.fromkeys(_TASKS, _BEST),
-    coin=(
+    expected=dict.fromkeys(_TASKS, _BEST),
+    chances=(
         Chance(
             "answers",
             _TASKS,

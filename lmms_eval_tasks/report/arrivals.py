@@ -148,24 +148,24 @@ def _frames(delivered: Mapping[str, Json]) -> int:
 
 
 def _words(delivered: list[Mapping[str, Json]]) -> str:
-    told = []
-    if any(one["frames"] is None for one in delivered):
-        told.append("the file itself")
-    counted = [one for one in delivered if one["frames"] is not None]
+    parts = []
+    if any(row["frames"] is None for row in delivered):
+        parts.append("the file itself")
+    counted = [row for row in delivered if row["frames"] is not None]
     if any(map(_frames, counted)):
-        of = sorted({one["of"] for one in counted if one.get("of")})
-        wanted = f" of {_range(of)}" if of else ""
-        told.append(f"{_range(map(_frames, counted))}{wanted} frames")
-    pictures = [0 if one.get("of") and not one["frames"] else one["pictures"] for one in delivered]
+        of = sorted({row["of"] for row in counted if row.get("of")})
+        of_all = f" of {_range(of)}" if of else ""
+        parts.append(f"{_range(map(_frames, counted))}{of_all} frames")
+    pictures = [0 if row.get("of") and not row["frames"] else row["pictures"] for row in delivered]
     if any(pictures):
-        told.append(f"{_range(pictures)} picture{'s' * (max(pictures) > 1)}")
-    if told:
-        told[-1] += _pixels(delivered)
-    if any(one["seconds"] is None for one in delivered):
-        told.append("sound")
-    elif any(one["seconds"] for one in delivered):
-        told.append(f"{_range(round(one['seconds'], 1) for one in delivered)} s of sound")
-    return " and ".join(told) or "only text"
+        parts.append(f"{_range(pictures)} picture{'s' * (max(pictures) > 1)}")
+    if parts:
+        parts[-1] += _pixels(delivered)
+    if any(row["seconds"] is None for row in delivered):
+        parts.append("sound")
+    elif any(row["seconds"] for row in delivered):
+        parts.append(f"{_range(round(row['seconds'], 1) for row in delivered)} s of sound")
+    return " and ".join(parts) or "only text"
 
 
 def _pixels(delivered: list[Arrived]) -> str:

@@ -238,17 +238,17 @@ def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
     """
     first, *others = ([(task, item) for item in side.items.get(task.name, ())] for side in sides)
     before = _by_id(first)
-    found = [{item["id"]: item for _, item in first}]
-    for side, own in zip(sides[1:], others, strict=True):
-        after = _by_id(own)
+    items = [{item["id"]: item for _, item in first}]
+    for side, pairs in zip(sides[1:], others, strict=True):
+        after = _by_id(pairs)
         names = {theirs: ours[1] for ours, theirs in _same(*_hashes(before, after)).items()}
-        found.append(
+        items.append(
             {
                 names.get(key) or (f"{key[1]} ({side.label})" if key in before else key[1]): item
                 for key, (_, item) in after.items()
             }
         )
-    return found
+    return items
 
 
 _BY_ID = "id "  # prefix of the replacement for a hash, if a log does not have it
@@ -304,21 +304,21 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
     for task in tasks:
         if not all(task.name in side.runs and side.is_valid([task.name]) for side in both):
             continue
-        found = paired(*([(task, i) for i in one.items[task.name]] for one in both))
-        common, name = len(found.pairs), task.name
-        if found.by_id:
-            told = f"{name}: {found.by_id:,} items are compared with {first.label} by id alone: "
-            told += "a log of an earlier version does not hold the prompts"
-            yield Condition(Kind.OTHER_ITEMS, told, (name,))
-        if common == found.first == found.second:
+        match = paired(*([(task, i) for i in one.items[task.name]] for one in both))
+        common, name = len(match.pairs), task.name
+        if match.by_id:
+            text = f"{name}: {match.by_id:,} items are compared with {first.label} by id alone: "
+            text += "a log of an earlier version does not hold the prompts"
+            yield Condition(Kind.OTHER_ITEMS, text, (name,))
+        if common == match.first == match.second:
             continue
-        told = (
+        text = (
             f"{name}: {common:,} items are in both runs and are compared ({first.label} has "
-            f"{found.first:,}, this run {found.second:,})"
+            f"{match.first:,}, this run {match.second:,})"
         )
-        if found.other:
-            told += f"; {found.other:,} have the same id in both runs but another prompt{differ}"
-        yield Condition(Kind.OTHER_ITEMS, told, (name,))
+        if match.other:
+            text += f"; {match.other:,} have the same id in both runs but another prompt{differ}"
+        yield Condition(Kind.OTHER_ITEMS, text, (name,))
 
 
 def _corrected(lines: Sequence[Comparison]) -> list[Comparison]:

@@ -64,13 +64,13 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     Raises:
         DataError: a saved sample lacks a field that the page needs.
     """
-    found, told = previews.find_previews(sides)
-    seen, places = previews.listed(found)
-    names = previews.copy(seen, media) if media else {}
+    by_item, lines = previews.find_previews(sides)
+    listed, places = previews.listed(by_item)
+    names = previews.copy(listed, media) if media else {}
     folder = Path(media).name if media and page and media.parent == page.parent else str(media)
     shown = [
         {**one._asdict(), "file": f"{folder}/{names[one.file]}" if one.file in names else ""}
-        for one in seen
+        for one in listed
     ]
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
@@ -82,7 +82,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
         sides=sides,
         parts=parts,
         overview=_overview(parts, sides) if len(sides) > 1 else "",
-        told=told,
+        told=lines,
         row_series={side.label: nth % len(SERIES) + 1 for nth, side in enumerate(sides)},
         version=__version__,
         data={"index": item_table.packed(index), "media": item_table.packed(shown)},
@@ -102,17 +102,19 @@ def _sha256(script: str) -> str:
 
 
 def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> BenchmarkSection:
-    own = [side for side in sides if any(task.name in side.runs for task in tasks)]
-    lines = compare.headlines(benchmark, tasks, own)
-    conditions = compare.conditions(tasks, own)
+    with_tasks = [side for side in sides if any(task.name in side.runs for task in tasks)]
+    lines = compare.headlines(benchmark, tasks, with_tasks)
+    conditions = compare.conditions(tasks, with_tasks)
     warnings: dict[str, list[str]] = {}
     for label, found in conditions.items():
         for line in limits(found):
             warnings.setdefault(line, []).append(label)
-    facts = {side.label: list(_facts(benchmark, side)) for side in own}
-    invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
+    facts = {side.label: list(_facts(benchmark, side)) for side in with_tasks}
+    invalid = {(s.label, t.name) for s in with_tasks for t in tasks if not s.is_valid([t.name])}
     runs = charts.Runs([side.label for side in sides], invalid)
-    splits = {name: made for task in tasks for name, made in _splits(task, own, runs) if made}
+    splits = {
+        name: made for task in tasks for name, made in _splits(task, with_tasks, runs) if made
+    }
     unknown = {s for s, record in conditions.items() if any(c.kind == Kind.UNKNOWN for c in record)}
     card = make_card(benchmark, lines, invalid, unknown, list(warnings))
     return BenchmarkSection(
@@ -160,15 +162,15 @@ def _overview(parts: Sequence[BenchmarkSection], sides: Sequence[Side]) -> str:
 
 def _picture(benchmark: Benchmark, lines: Sequence[Comparison], runs: charts.Runs) -> str:
     """Return a chart of the papers' main numbers; for other tasks, of their first number."""
-    own = [line for line in lines if line.quantity.published]
-    named = {line.quantity.row for line in own}
-    own += [
+    main_lines = [line for line in lines if line.quantity.published]
+    named = {line.quantity.row for line in main_lines}
+    main_lines += [
         line
         for place, line in enumerate(lines)
         if line.quantity.row not in named
         and (not place or lines[place - 1].quantity.row != line.quantity.row)
     ]
-    main = [line for line in lines if line in own]
+    main = [line for line in lines if line in main_lines]
     return charts.dots(main, runs, f"{benchmark.title}: main numbers") if main else ""
 
 
@@ -196,15 +198,15 @@ def _value(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -
 
 
 def _difference(line: Comparison, label: str) -> JsonObject | None:
-    if (one := line.differences.get(label)) is None:
+    if (change := line.differences.get(label)) is None:
         return None
-    ends = one.value.ends
+    ends = change.value.ends
     return {
-        "value": signed(one.value.estimate, 3),
+        "value": signed(change.value.estimate, 3),
         "ends": "-" if ends is None else " to ".join(signed(end, 3) for end in ends),
-        "p": p_text(one.p),
-        "rose": "-" if one.rose is None else f"{one.rose:,}",
-        "fell": "-" if one.fell is None else f"{one.fell:,}",
-        "needed": "-" if one.needed is None else f"{one.needed:,}",
+        "p": p_text(change.p),
+        "rose": "-" if change.rose is None else f"{change.rose:,}",
+        "fell": "-" if change.fell is None else f"{change.fell:,}",
+        "needed": "-" if change.needed is None else f"{change.needed:,}",
         "sure": ends is not None and (ends[0] > 0 or ends[1] < 0),
     }

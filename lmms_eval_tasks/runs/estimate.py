@@ -442,33 +442,33 @@ def _hours(number: float) -> str:
 
 def describe_basis(each: Sequence[Cost], model: RunModel | None) -> list[str]:
     """Return lines on what the costs rest on, and on what is not known."""
-    found: list[str] = []
+    lines: list[str] = []
     for benchmark, names in registry.benchmarks_of([one.name for one in each]):
         own = [one for one in each if one.name in names]
         whys = {one.why: [o.name for o in own if o.why == one.why] for one in own if one.why}
         for why, tasks in whys.items():
             who = benchmark.name if len(tasks) == len(own) else ", ".join(tasks)
-            found.append(f"{who}: counted with the paper's sizes: {why}")
+            lines.append(f"{who}: counted with the paper's sizes: {why}")
         if any(one.basis == DATA for one in own):
-            found.append(f"{benchmark.name}: counted on {settings.data_folder(benchmark.name)}")
-    found += [note for one in each for note in one.judge.notes]
+            lines.append(f"{benchmark.name}: counted on {settings.data_folder(benchmark.name)}")
+    lines += [note for one in each for note in one.judge.notes]
     if model is None:
-        found.append(
+        lines.append(
             "tokens of media, GPU hours, uploaded bytes and the server's price: name the model "
             "with --model and --model_args"
         )
     elif model_facts(model) is None:
         name = recipes.checkpoint_of(model) or model.name
-        found.append(
+        lines.append(
             f"{name}: size and tokens of a frame are not in leaderboards/recipes/models.yaml, so "
             "tokens of media, GPU hours and a server's dollars are unknown"
         )
     elif any(one.hours for one in each):
         gpus = max(one.gpus for one in each)
-        found.append(f"GPU hours: {gpus} of 80 GB at a time; {FORMULA}")
+        lines.append(f"GPU hours: {gpus} of 80 GB at a time; {FORMULA}")
     elif any(one.hours is None for one in each):
-        found.append(f"GPU hours: unknown: {model.name} sends requests to a server")
-    return list(dict.fromkeys(found))
+        lines.append(f"GPU hours: unknown: {model.name} sends requests to a server")
+    return list(dict.fromkeys(lines))
 
 
 def estimate_tables(each: Sequence[Cost], rate: float, with_model: bool) -> list[Table]:
@@ -485,21 +485,24 @@ def estimate_tables(each: Sequence[Cost], rate: float, with_model: bool) -> list
     def text(number: float | None, form: Callable[[float], str] = "{:,.0f}".format) -> str:
         return "unknown" if number is None else form(number)
 
-    def cells(one: Cost) -> Iterable[tuple[str, str]]:
-        judge, is_judged = one.judge, bool(one.judge.calls)
-        yield "requests", text(one.requests)
-        yield "videos", text(one.videos)
-        yield "minutes\nof video", NONE if one.minutes == 0 else text(one.minutes, "{:,.1f}".format)
+    def cells(cost: Cost) -> Iterable[tuple[str, str]]:
+        judge, is_judged = cost.judge, bool(cost.judge.calls)
+        yield "requests", text(cost.requests)
+        yield "videos", text(cost.videos)
         yield (
-            ("tokens in\n(text only)", text(one.text)) if text_alone
-            else ("tokens in", text(one.prompt))
+            "minutes\nof video",
+            NONE if cost.minutes == 0 else text(cost.minutes, "{:,.1f}".format),
+        )
+        yield (
+            ("tokens in\n(text only)", text(cost.text)) if text_alone
+            else ("tokens in", text(cost.prompt))
         )  # fmt: skip
-        yield "tokens out\n(assumed)", text(one.reply)
+        yield "tokens out\n(assumed)", text(cost.reply)
         if with_model:
-            on_gpu = one.gpus or one.hours is None
-            yield "GPU hours\n(A100)", text(one.hours, _hours) if on_gpu else NONE
-            yield "uploaded", NONE if one.uploaded == 0 else text(one.uploaded, byte_size)
-            yield "model's\nserver", NONE if one.gpus else text(one.dollars, dollars)
+            on_gpu = cost.gpus or cost.hours is None
+            yield "GPU hours\n(A100)", text(cost.hours, _hours) if on_gpu else NONE
+            yield "uploaded", NONE if cost.uploaded == 0 else text(cost.uploaded, byte_size)
+            yield "model's\nserver", NONE if cost.gpus else text(cost.dollars, dollars)
         yield "judge\nrequests", text(judge.calls)
         tokens = f"{judge.judge_tokens:,} + {judge.reply_tokens:,}"
         yield "judge tokens\nin + out", tokens if is_judged else NONE

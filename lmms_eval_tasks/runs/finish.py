@@ -249,17 +249,17 @@ def _videos(
     benchmark: Benchmark, loaded: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
     """Return the numbers of videos (or other clusters): `asked` in the items, `of` in the data."""
-    asked, known = set(), set()
+    run_videos, videos = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
-        asked |= {item.get(task.cluster_field) for item in own}
+        run_videos |= {item.get(task.cluster_field) for item in own}
         docs = benchmark.docs(loaded, name) if loaded else ()
-        known |= {
-            kept
+        videos |= {
+            video
             for doc in docs
-            if (kept := task.log_fields(doc).get(task.cluster_field)) is not None
+            if (video := task.log_fields(doc).get(task.cluster_field)) is not None
         }
-    return {"asked": len(asked), "of": len(known)}
+    return {"asked": len(run_videos), "of": len(videos)}
 
 
 def _not_counted() -> str:

@@ -179,7 +179,7 @@ def rescore_saved(
     if judge is not None:
         prepare.check_judge(benchmark, judge)
     # Without a judge, saved verdicts stay, and items without a verdict stay unjudged.
-    asked = judges.make_judge(
+    asker = judges.make_judge(
         JudgeConfig(NONE) if judge is None else prepare.judge_config(benchmark, judge)
     )
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
@@ -191,18 +191,18 @@ def rescore_saved(
         A task of a joint metric needs all fields except the verdicts; other tasks need only id and
         status. The other fields are dropped to save memory.
         """
-        items, read_otherwise, counts = _scored(benchmark, run, asked)
+        items, read_otherwise, counts = _scored(benchmark, run, asker)
         if not items:
             return RunKey(run.model, "", ""), ()
-        made = _numbers(benchmark, run, items, done, counts, judged_anew=judge is not None)
+        numbers = _numbers(benchmark, run, items, done, counts, judged_anew=judge is not None)
         if read_otherwise and judge is None:  # a judge also changes the fields of items
-            made.read_otherwise = read_otherwise
+            numbers.read_otherwise = read_otherwise
             few, total = ", ".join(read_otherwise[:FEW]), f"{len(read_otherwise)} of {len(items)}"
             done.notes.append(
                 f"{done.label(run.task, run.model)}: {total} items are read "
                 f"differently than when they were saved (the first: {few})"
             )
-        done.numbers.append(made)
+        done.numbers.append(numbers)
         if take is not None:
             take(run, items)
         first, whole = items[0], any(run.task in joint.tasks for joint in benchmark.joint_metrics)
@@ -308,10 +308,10 @@ def _scored(
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    keeps, made = keeps or given_by(judge), list[VerdictSource]()
+    keeps, sources = keeps or given_by(judge), list[VerdictSource]()
 
     def asker(item: Item) -> VerdictSource:
-        found, judged_text = given[item["id"]]
+        saved_verdicts, judged_text = given[item["id"]]
 
         def is_kept(request: JudgeRequest, verdict: Verdict) -> bool:
             """Return True if a saved verdict is kept.
@@ -322,8 +322,8 @@ def _scored(
             same = judge.config.provider == NONE or not judged_text or text == judged_text
             return same and keeps(request, verdict)
 
-        made.append(VerdictSource(judge, found, is_kept))
-        return made[-1]
+        sources.append(VerdictSource(judge, saved_verdicts, is_kept))
+        return sources[-1]
 
     def score(item: Item) -> Item:
         # `refused` is determined again.
@@ -336,7 +336,7 @@ def _scored(
         items = scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
     pairs = zip(saved, items, strict=True)
     otherwise = [str(now["id"]) for stored, now in pairs if _is_read_otherwise(stored, now)]
-    new = sum(one.count_new for one in made)
+    new = sum(source.count_new for source in sources)
     total = sum(len(item.get("verdicts") or {}) for item in items)
     return items, otherwise, (new, total - new)
 
@@ -385,7 +385,7 @@ def _numbers(
         why = "; ".join(one.text for one in conditions if one.kind == Kind.INVALID)
     lengths = (run.section(benchmark.name).get("details") or {}).get(run.task, {})
     anew = {*finish.OF_ITEMS, Kind.INVALID, *(OF_JUDGE if judged_anew else ())}
-    known = record(
+    merged = record(
         [
             *(one for one in conditions if one.kind not in anew),
             *finish.of_items(task, items, Lengths.of(lengths)),
@@ -394,7 +394,7 @@ def _numbers(
             *([Condition(Kind.INVALID, why, (run.task,))] if why else []),
         ]
     )
-    return Numbers(run.task, run.model, values, details, changes, conditions=known, invalid=why)
+    return Numbers(run.task, run.model, values, details, changes, conditions=merged, invalid=why)
 
 
 def _joined(
@@ -446,12 +446,12 @@ def verdicts(item: Item) -> dict[str, Verdict]:
     Raises:
         DataError: a saved verdict is malformed.
     """
-    found = {}
+    parsed = {}
     for name, saved in (item.get("verdicts") or {}).items():
         try:
-            found[name] = Verdict.from_dict(saved)
+            parsed[name] = Verdict.from_dict(saved)
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
                 f"{item['id']}/{name}: the saved verdict is invalid ({error}); {MEND}"
             ) from None
-    return found
+    return parsed

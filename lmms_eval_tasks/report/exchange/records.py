@@ -55,7 +55,7 @@ def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
 
 def published(benchmark: Benchmark) -> dict[str, Record]:
     """Return a documentation record of each model in the paper's tables, as printed."""
-    found = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
+    printed = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
     title = benchmark.board()["paper"]
     source = {
         "source_type": "documentation",
@@ -63,17 +63,17 @@ def published(benchmark: Benchmark) -> dict[str, Record]:
         "source_organization_name": "the paper's authors",
         "evaluator_relationship": "third_party",
     }
-    made = {}
-    for model, own in itertools.groupby(found, key=attrgetter("model")):
-        results = [_printed(benchmark, one) for one in own]
-        made[model] = {
+    records = {}
+    for model, group in itertools.groupby(printed, key=attrgetter("model")):
+        results = [_printed(benchmark, one) for one in group]
+        records[model] = {
             **_head(benchmark, model, "paper"),
             "source_metadata": source,
             "eval_library": {"name": UNKNOWN, "version": UNKNOWN},
             "model_info": _model_info(model),
             "evaluation_results": results,
         }
-    return made
+    return records
 
 
 def _printed(benchmark: Benchmark, figure: Figure) -> Record:
@@ -128,7 +128,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
     date = date_of(first)
     model = _public(first.get("model_name") or first.get("config", {}).get("model") or side.label)
     is_local = "pretrained=" in str(first.get("config", {}).get("model_args"))
-    told = {"host_class": str(first.get("config", {}).get("model", UNKNOWN))}
+    details = {"host_class": str(first.get("config", {}).get("model", UNKNOWN))}
     version = first.get(OURS, {}).get("version", UNKNOWN)
     return {
         **_head(benchmark, model, date),
@@ -144,7 +144,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
             "version": str(first.get("lmms_eval_version", UNKNOWN)),
             "additional_details": {OURS: version},
         },
-        "model_info": _model_info(model, "self_deployed" if is_local else UNKNOWN, told),
+        "model_info": _model_info(model, "self_deployed" if is_local else UNKNOWN, details),
         "evaluation_results": [measured(benchmark, side, line) for line in lines],
     }
 
