@@ -102,7 +102,7 @@ def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
         DataError: the answers do not fit the release, or questions cannot be used.
     """
     place = settings.required_folder("cvrr_es", "CVRR-ES", release.HOW_TO_GET)
-    found = release.read_release(place)  # videos are not opened: the debate has texts only
+    found = release.read_cvrr(place)  # videos are not opened: the debate has texts only
     stop(found.place, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
     notes = [problem for one in aligned for problem in one.problems]

@@ -111,8 +111,8 @@ class Examination:
         yield DoctorCheck("frames", self._frames, f"correct {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
-            get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
-            yield DoctorCheck(f"{own}: data", partial(self._data, benchmark, names), get)
+            look = partial(self._data, benchmark, names)
+            yield DoctorCheck(f"{own}: data", look, _get_command(benchmark))
             look = partial(self._prompts, benchmark, names)
             yield DoctorCheck(
                 f"{own}: prompts",
@@ -158,8 +158,11 @@ class Examination:
         root = settings.data_root()
         there = [name for name in registry.NAMES if settings.data_folder(name).is_dir()]
         if not self._names and not there:
-            get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE, or"
-            mend = f"{get} {settings.DATA.option} ROOT, or {settings.DATA.option} {settings.SAMPLE}"
+            get = "lmms-eval-tasks data get BENCHMARK"
+            mend = (
+                f"{get}, or {settings.DATA.option} ROOT, or {settings.DATA.option} "
+                f"{settings.SAMPLE}"
+            )
             yield Finding("error", f"{root}: no data of any benchmark", mend)
             return
         tasks = registry.selected(self._names or there)
@@ -181,6 +184,8 @@ class Examination:
         except DataError as error:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
             ways = [f"{one.option} {one.metavar}".strip() for one in named]
+            if not settings.data_folder(benchmark.name).is_dir():
+                ways = [_get_command(benchmark), *ways]
             if any(one in _ALLOW for one in named):
                 ways = ["put them there (lmms-eval-tasks data status shows where)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
@@ -286,6 +291,12 @@ class Examination:
                     self._probed[label] = _probed(model, *asked)
                 if label in self._probed:
                     yield self._probed[label]
+
+
+def _get_command(benchmark: Benchmark) -> str:
+    """Return the command that downloads a benchmark's data, or puts the user's files in place."""
+    prepare_command = f"lmms-eval-tasks data prepare {benchmark.name} --from DIR_OR_FILE"
+    return f"lmms-eval-tasks data get {benchmark.name}" if benchmark.downloads else prepare_command
 
 
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:

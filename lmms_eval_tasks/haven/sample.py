@@ -104,13 +104,13 @@ PLAYED = Played(
 
 def sample_files() -> dict[str, object]:
     """Return all files except the videos, by path."""
-    found: dict[str, object] = {}
+    files: dict[str, object] = {}
     for source in dict.fromkeys(story.source for story in STORIES):
-        own = [story for story in STORIES if story.source == source]
-        texts = {story.video: annotation(story) for story in own}
-        found[f"processed/{source}_data.json"] = texts
-        found[f"{source}/h5/{source}.h5"] = functools.partial(_write_h5, own)
-    return {**found, "replay.jsonl": replay()}
+        source_stories = [story for story in STORIES if story.source == source]
+        texts = {story.video: annotation(story) for story in source_stories}
+        files[f"processed/{source}_data.json"] = texts
+        files[f"{source}/h5/{source}.h5"] = functools.partial(_write_h5, source_stories)
+    return {**files, "replay.jsonl": replay()}
 
 
 def annotation(story: Story) -> dict[str, object]:

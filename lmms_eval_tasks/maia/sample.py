@@ -72,8 +72,8 @@ class MaiaScene(TypedDict):
 
 def sample_scenes() -> list[MaiaScene]:
     """Return the scenes of sample_scenes_yaml."""
-    found: list[MaiaScene] = scenes.load_scenes(__file__, "sample_scenes_yaml")
-    return found
+    stored_scenes: list[MaiaScene] = scenes.load_scenes(__file__, "sample_scenes_yaml")
+    return stored_scenes
 
 
 def entry(scene: MaiaScene) -> dict[str, object]:

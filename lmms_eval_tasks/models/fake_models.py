@@ -157,17 +157,17 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
         TasksError: the file cannot be read, a line is of another form, or two lines give different
             replies to one item; names the file and the line.
     """
-    found: dict[tuple[str, str], str] = {}
+    replies: dict[tuple[str, str], str] = {}
     for number, entry in read_lines(file):
         try:
             line = RecordedReply.model_validate(entry)
         except ValidationError as error:
             raise TasksError(f"{file}, line {number}: {validation_problems(error)}") from None
-        if found.setdefault((line.id, line.task), line.reply) != line.reply:
+        if replies.setdefault((line.id, line.task), line.reply) != line.reply:
             raise TasksError(
                 f"{file}, line {number}: an earlier line has another reply to {line.id}"
             )
-    return found
+    return replies
 
 
 OracleSimple, CoinSimple, ScriptedSimple, WitnessSimple, RecordedSimple = (

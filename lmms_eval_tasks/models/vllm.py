@@ -35,6 +35,7 @@ from lmms_eval_tasks.models.engine import Engine, EngineEndedError
 from lmms_eval_tasks.models.host_model import HostModel
 from lmms_eval_tasks.models.host_types import Arguments, Medium, ModelRequest, Reply
 from lmms_eval_tasks.models.plan import whole
+from lmms_eval_tasks.models.recipes import IN_FLIGHT
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.replies import refusals
 
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from vllm import RequestOutput, SamplingParams
 
 MOST = 1024  # threads; vLLM runs no more requests at once on the largest GPUs
-IN_FLIGHT = 256  # requests that vLLM runs at once on most GPUs (its max_num_seqs)
 BATCHED = 8192  # tokens that vLLM computes at once on most GPUs (its max_num_batched_tokens)
 READERS = 16  # requests whose media are read at once
 KEPT = 2**30  # bytes of media that are kept after a request, for the next ones

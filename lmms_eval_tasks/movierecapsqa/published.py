@@ -27,7 +27,8 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.sources import bad_items, check_source, stop
-from lmms_eval_tasks.movierecapsqa import data, judge, schema
+from lmms_eval_tasks.movierecapsqa import data, judge
+from lmms_eval_tasks.movierecapsqa import release as files
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.report import aggregation
@@ -93,11 +94,11 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
         DataError: the data cannot be read; segments are invalid and `--allow-bad-items` was not
             given; a model has two answers to a question.
     """
-    release, chosen = schema.read_release(source), data.options()
+    release, chosen = files.read_recaps(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
     stop(release.place, problems + data.without_own(release, chosen))
     spoken = [check_source(one) for one in data.media_sources(release, [TASK]) if not one.is_video]
-    docs = {doc["id"]: doc for doc in data.task_docs(LoadedData(release, spoken), TASK)}
+    docs = {doc["id"]: doc for doc in data.make_recap_docs(LoadedData(release, spoken), TASK)}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
     own = Data(release.place, release.digest, _released(release, docs))
     if not any(one.known_scores for one in own.answers):
@@ -118,7 +119,7 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     return KnownAnswers(answers, list(own.coverage()), scale, tables=partial(_tables, own, task))
 
 
-def _released(release: schema.MovieRelease, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
+def _released(release: files.MovieRelease, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
     """Return the answers of models and people in a release, in its order."""
     names = leaderboards.stored("movierecapsqa")["models"]
     answers: dict[tuple[str, str], Released] = {}

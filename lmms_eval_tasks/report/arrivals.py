@@ -29,24 +29,24 @@ _WHERE = {
 
 def line(items_by_task: Mapping[str, Items]) -> str:
     """Return the media that reached the model, by task, as a line; "" without counts."""
-    told: dict[str, list[str]] = {}
+    tasks_by_text: dict[str, list[str]] = {}
     prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
     for name, items in items_by_task.items():
-        if seen := _seen(items):
-            part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
-            words = f"{_words(seen)}{part}"
-            told.setdefault(words, []).append(name)
-            lengths = [one["prompt_tokens"] for one in seen if one.get("prompt_tokens")]
+        if media := _seen(items):
+            part = f" ({len(media)} of {len(items)} requests counted)" * (len(media) < len(items))
+            words = f"{_words(media)}{part}"
+            tasks_by_text.setdefault(words, []).append(name)
+            lengths = [row["prompt_tokens"] for row in media if row.get("prompt_tokens")]
             prompts.setdefault(words, []).extend(lengths)
-            places |= dict.fromkeys(one["at"] for one in seen)
-    if not told:
+            places |= dict.fromkeys(row["at"] for row in media)
+    if not tasks_by_text:
         return ""
     lines = []
-    for words, names in told.items():
-        known = f", {_range(prompts[words])} prompt tokens" if prompts[words] else ""
-        lines.append(f"{', '.join(names)}: {words}{known}")
-    where = " and ".join(_WHERE.get(one, one) for one in places)
+    for words, names in tasks_by_text.items():
+        prompt_lengths = f", {_range(prompts[words])} prompt tokens" if prompts[words] else ""
+        lines.append(f"{', '.join(names)}: {words}{prompt_lengths}")
+    where = " and ".join(_WHERE.get(place, place) for place in places)
     return f"reached the model, counted {where}: {'; '.join(lines)}"
 
 

@@ -66,8 +66,8 @@ def _shown(board: Leaderboard) -> Iterator[TextRow]:
         yield TextRow((line.group, line.name), texts_of(_value), "value")
         if has_numbers(ends := texts_of(_ends)):
             yield TextRow((line.group, "  95 %"), ends, "interval")
-        if line.beside:
-            names = line.group, f"  less {line.beside}"
+        if line.published_model:
+            names = line.group, f"  less {line.published_model}"
             yield TextRow(names, texts_of(_difference), "difference")
 
 
@@ -133,7 +133,7 @@ def _text(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Ren
 
 def _told(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
     """Yield the legend, and the conditions of the runs as lists."""
-    if any(line.beside for board in boards for line in board.lines):
+    if any(line.published_model for board in boards for line in board.lines):
         yield LEGEND
     for label, own in conditions.items():
         yield f"{label}: {_DIFFER}:{'' if limits(own) else ' none known'}"
@@ -194,7 +194,7 @@ def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Jso
                     "value": own.value.estimate if own else cell.value,
                     "low": number(own.value.low) if own else None,
                     "high": number(own.value.high) if own else None,
-                    "paper": line.beside,
+                    "paper": line.published_model,
                     "difference": own.difference if own else None,
                     "inside": own.inside if own else None,
                 }

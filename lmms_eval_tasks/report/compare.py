@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Metric, Task
 from lmms_eval_tasks.report import arrivals
-from lmms_eval_tasks.report.aggregation import Quantity, TaskItem, cluster, of_join, of_task
+from lmms_eval_tasks.report.aggregation import Quantity, TaskItem, cluster, of_joint, of_task
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import stats
@@ -66,9 +66,9 @@ def headlines(
 ) -> list[Comparison]:
     """Return the numbers of lmms-eval's table, of tasks and of their joint metrics."""
     quantities = [of_task(task, metric) for task in tasks for metric in headline_metrics(task)]
-    for join in benchmark.joint_metrics:
-        if sum(task.name in join.tasks for task in tasks) > 1:
-            quantities += [of_join(join, name) for name in join.host_fields]
+    for joint in benchmark.joint_metrics:
+        if sum(task.name in joint.tasks for task in tasks) > 1:
+            quantities += [of_joint(joint, name) for name in joint.host_fields]
     made = (_compared(one, sides) for one in quantities)
     return [line for line in made if line.numbers]
 
@@ -95,12 +95,12 @@ def our_cell(benchmark: Benchmark, number: leaderboards.OurNumber, side: Side) -
 
     It has an interval if the results have one (Metric.has_interval).
     """
-    join = next((own for own in benchmark.joint_metrics if own.group == number.task), None)
-    if join is not None:
-        whole = of_join(join, number.metric)
+    joint = next((m for m in benchmark.joint_metrics if m.group == number.task), None)
+    if joint is not None:
+        whole = of_joint(joint, number.metric)
     else:
         task = benchmark.tasks[number.task]
-        (metric,) = (own for own in task.metrics if own.name == number.metric)
+        (metric,) = (metric for metric in task.metrics if metric.name == number.metric)
         whole = of_task(task, metric)
     wanted = {name: leaderboards.plain(value) for name, value in number.where}
 
@@ -220,14 +220,14 @@ def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]
     waiting: dict[tuple[str, str], list[Key]] = {}
     for key in sorted(second):
         waiting.setdefault((key[0], second[key]), []).append(key)
-    found: dict[Key, Key] = {}
+    matches: dict[Key, Key] = {}
     for by_id in (True, False):
-        for key in sorted(first.keys() - found.keys()):
+        for key in sorted(first.keys() - matches.keys()):
             alike = waiting.get((key[0], first[key]), [])
             if key in alike or (alike and not by_id):
-                found[key] = key if key in alike else alike[0]
-                alike.remove(found[key])
-    return found
+                matches[key] = key if key in alike else alike[0]
+                alike.remove(matches[key])
+    return matches
 
 
 def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:

@@ -73,12 +73,14 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     ]
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
+    parts = [_part(benchmark, own, sides) for benchmark, own in by_benchmark]
     index, chunks = item_table.make_table(tasks, sides, places)
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return filled(
         _HERE / "run_page.html",
         sides=sides,
-        parts=[_part(benchmark, own, sides) for benchmark, own in by_benchmark],
+        parts=parts,
+        overview=_overview(parts, sides) if len(sides) > 1 else "",
         told=told,
         row_series={side.label: nth % len(SERIES) + 1 for nth, side in enumerate(sides)},
         version=__version__,
@@ -107,12 +109,13 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
         for line in limits(found):
             warnings.setdefault(line, []).append(label)
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
-    splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
     invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
+    runs = charts.Runs([side.label for side in sides], invalid)
+    splits = {name: made for task in tasks for name, made in _splits(task, own, runs) if made}
     unknown = {s for s, record in conditions.items() if any(c.kind == Kind.UNKNOWN for c in record)}
     card = make_card(benchmark, lines, invalid, unknown, list(warnings))
     return BenchmarkSection(
-        benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid, card
+        benchmark, lines, _picture(benchmark, lines, runs), splits, facts, warnings, invalid, card
     )
 
 
@@ -144,7 +147,15 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         yield "command", command(results)
 
 
-def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
+def _overview(parts: Sequence[BenchmarkSection], sides: Sequence[Side]) -> str:
+    """Return a chart of the benchmarks' headline numbers; "" if there are none."""
+    cards = [part.card for part in parts if part.card]
+    invalid = {number for part in parts for number in part.invalid}
+    runs = charts.Runs([side.label for side in sides], invalid)
+    return charts.overview(cards, runs, "Headline numbers") if cards else ""
+
+
+def _picture(benchmark: Benchmark, lines: Sequence[Comparison], runs: charts.Runs) -> str:
     """Return a chart of the papers' main numbers; for other tasks, of their first number."""
     own = [line for line in lines if line.quantity.published]
     named = {line.quantity.row for line in own}
@@ -155,10 +166,12 @@ def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
         and (not place or lines[place - 1].quantity.row != line.quantity.row)
     ]
     main = [line for line in lines if line in own]
-    return charts.dots(main, f"{benchmark.title}: main numbers") if main else ""
+    return charts.dots(main, runs, f"{benchmark.title}: main numbers") if main else ""
 
 
-def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split]]]:
+def _splits(
+    task: Task, sides: Sequence[Side], runs: charts.Runs
+) -> Iterator[tuple[str, list[Split]]]:
     """Yield a task's first headline number by each of its splits."""
     for metric in compare.headline_metrics(task)[:1]:
         name, made = f"{task.name} {metric.name}", []
@@ -166,7 +179,7 @@ def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split
             lines = compare.by_category(task, metric, field, sides)
             by = field.replace("_", " ")
             if len(lines) > 1:
-                picture = charts.KINDS[kind](lines, f"{name} by {by}")
+                picture = charts.KINDS[kind](lines, runs, f"{name} by {by}")
                 made.append(Split(by, f"{name} by {by}", picture, lines))
         yield name, made
 

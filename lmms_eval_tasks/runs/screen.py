@@ -231,5 +231,5 @@ def invalid_names(results: Mapping[str, Json]) -> set[str]:
     tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
     groups = dict(results.get("group_subtasks", {}))
     for benchmark, _ in registry.benchmarks_of(tasks):
-        groups |= {join.group: join.tasks for join in benchmark.joint_metrics}
+        groups |= {joint.group: joint.tasks for joint in benchmark.joint_metrics}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}

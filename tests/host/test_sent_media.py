@@ -201,9 +201,11 @@ def test_a_body_is_joined_from_the_encoded_frames(
         assert _base_client.openapi_dumps is counted
         bodies = [chat.body for chat in endpoint.chats]
         lengths = {chat.headers["content-length"] for chat in endpoint.chats}
-    assert len(bodies) == 4 and len(set(bodies)) == 1
+    assert len(bodies) == 4
+    assert len(set(bodies)) == 1
     assert lengths == {str(len(bodies[0]))}
-    assert whole == [len(bodies[0])] * 2 and min(whole) > 10_000
+    assert whole == [len(bodies[0])] * 2
+    assert min(whole) > 10_000
     quick = written[2:]
     assert [size for size in quick if size > 1000] == whole[:n_whole]
     assert len(quick) == 2 + n_whole

@@ -1,4 +1,4 @@
-"""Each contribution to the host: its patch applies and its tests pass (before it: before.py)."""
+"""Each contribution to the host: its patch applies and its tests pass (alone: alone.py)."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ def few(videos: int) -> str:
     if not 0 < videos < FEW:
         return ""
     return (
-        f"Only {videos} video{'s' * (videos != 1)}: 95 % intervals are "
-        f"approximate below {FEW} videos (in simulations 86 to 100 of 100 hold "
-        f"the truth) and not given below {FEWEST}; a difference between two "
-        f"runs has one if it is not 0 on {FLIPS} videos or more"
+        f"Only {videos} video{'s' * (videos != 1)}. With fewer than {FEW}, a 95 % interval is "
+        "rough (in simulations, 86 to 100 of 100 such intervals held the true value); with fewer "
+        f"than {FEWEST}, there is none. A difference between two runs has an interval only if it "
+        f"is not 0 on at least {FLIPS} videos"
     )
 
 

@@ -82,7 +82,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
     visible = normalise(reply.text)
     for shown in (forms.guards("text")["quoted line"].sub("", reply.text), reply.text):
         lettered = _with_letters(normalise(shown), item)
-        if choice := _read(lettered, item, _machine(lettered, item)):
+        if choice := _ranked(lettered, item, _machine(lettered, item)):
             return choice
     if called := _called(visible, item):
         return LetterChoice(called, "ok", "text")
@@ -112,7 +112,7 @@ def _called(text: str, item: OptionTexts) -> str | None:
     return first[0] if only else item.called(fold(text))
 
 
-def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterChoice | None:
+def _ranked(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterChoice | None:
     """Return the choice by the best rank that occurs; None if there is no statement.
 
     Args:
@@ -203,7 +203,7 @@ def _machine(text: str, item: OptionTexts) -> list[Said]:
         for match in form.pattern.finditer(text) if "content" in form.pattern.groupindex else ():
             content = match["content"] or re.sub("[][\"']", "", match.groupdict().get("list") or "")
             content = re.sub(r"\\[a-z]{2,8} ?\{([^{}]*)\}|\\[a-z]{2} ", r"\1", content).strip()
-            choice = _read(content, item)
+            choice = _ranked(content, item)
             letter = choice.letter if choice else item.called(fold(content))
             start, end = match.span()
             if form.name == "object":  # the whole object; its closing brace may be missing
@@ -224,40 +224,40 @@ def _outside(statements: Iterable[Said], places: Sequence[Said]) -> list[Said]:
 
 def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
     """Yield the statements of a rank by their places, without denied, quoted or supposed ones."""
-    found: dict[int, tuple[LetterStatement, int]] = {}
+    statements: dict[int, tuple[LetterStatement, int]] = {}
     heads: set[int] = set()
-    said = fold(text)
+    folded = fold(text)
     has_option = any(
-        own in said for option in item.options.values() if (own := without_article(option))
+        bare in folded for option in item.options.values() if (bare := without_article(option))
     )
     for form in forms.of_rank(rank):
         for match in form.pattern.finditer(text) if "letter" in form.pattern.groupindex else ():
             at = match.start("letter")
             start = at if form.subject else match.start()
-            one = statement_at(match["letter"], text, start, at + 1, item, subject=form.subject)
+            stmt = statement_at(match["letter"], text, start, at + 1, item, subject=form.subject)
             plain = PLAIN_LETTERS if form.expects else frozenset[str]()
-            no_letter = is_name(one, item) if form.subject else is_word(one, item, plain)
-            if not no_letter or named_option(one, item):
-                found.setdefault(at, (one, start))
+            no_letter = is_name(stmt, item) if form.subject else is_word(stmt, item, plain)
+            if not no_letter or named_option(stmt, item):
+                statements.setdefault(at, (stmt, start))
                 heads.add(match.start())
         for match in form.text.finditer(text) if form.text and has_option else ():
             opened = [] if match.start() in heads else item.opened(match["text"], without_article)
             if len(opened) == 1:
                 [(letter, end)], at = opened, match.start("text")
-                one = statement_at(letter, text, match.start(), at + end, item)
-                found.setdefault(at, (one._replace(near=""), match.start()))
-    for at in sorted(found):
-        one, start = found[at]
-        if not (is_refuted(one, item) or is_quoted(text, start) or is_supposed(text, start, at)):
-            yield Said(letters_of(one, item), start, at + 1, rank == "machine")
+                stmt = statement_at(letter, text, match.start(), at + end, item)
+                statements.setdefault(at, (stmt._replace(near=""), match.start()))
+    for at in sorted(statements):
+        stmt, start = statements[at]
+        if not (is_refuted(stmt, item) or is_quoted(text, start) or is_supposed(text, start, at)):
+            yield Said(letters_of(stmt, item), start, at + 1, rank == "machine")
 
 
 def _alone(text: str, item: OptionTexts) -> list[Said]:
     """Return the statements of the rank "alone", in the order of their ends."""
-    found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
+    found = [*([first] if (first := _opening(text, item)) else []), *_find(text, item, "alone")]
     start = text.find("\n") + 1
     for line in text.split("\n")[1:]:
-        if (one := _whole(line, item)) is not None:
+        if (one := _opening(line, item)) is not None:
             rest = line[one.end :]
             if not has_words(rest) or fold(rest) in {
                 item.options.get(letter) for letter in one.letters
@@ -267,7 +267,7 @@ def _alone(text: str, item: OptionTexts) -> list[Said]:
     return sorted(found, key=lambda one: one.end)
 
 
-def _whole(text: str, item: OptionTexts) -> Said | None:
+def _opening(text: str, item: OptionTexts) -> Said | None:
     """Return the letter that opens a text, alone or before its option's text or a reason."""
     match = forms.guards()["whole"].match(text)
     if not match or re.match(r"\{ ?[\"'][A-Z][\"'] ?:", text):  # an object with a key for each

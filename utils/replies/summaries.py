@@ -34,9 +34,9 @@ from lmms_eval_tasks.utils.replies.number_statements import (
     nonzero,
     nothing,
     number,
-    placed,
     repeats,
     settled,
+    to_statement,
     uncut,
 )
 from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
@@ -202,7 +202,7 @@ def _selections(text: str) -> Iterator[Statement]:
                 among = _AFTER_ARRAY.search(text[max(0, start - 9) : start])
                 none = bool(among or re.match(r"\n? ?, ?\n?\[", text[end : end + 9]))
             numbers = () if none else _numbers(match, pattern is _ARRAY)
-            found = placed(text, start, end, "frames", bare=True) if numbers else None
+            found = to_statement(text, start, end, "frames", bare=True) if numbers else None
             # A list in a sentence, or a single number at the end, may be of anything.
             several = found and (len(numbers) > 1 or not start or found.whole)
             if found and (pattern is _ARRAY or found.rank > ALONE - bool(several)):

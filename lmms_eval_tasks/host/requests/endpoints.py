@@ -115,14 +115,14 @@ def _formed(
 
     def alone(message: ChatMessage, content: ChatContent) -> Parts:
         single = type(message)(role=message.role, content=[content])
-        (made,) = form(type(messages)(messages=[single]), *args, **kwargs)
-        return list(made["content"])
+        (formed,) = form(type(messages)(messages=[single]), *args, **kwargs)
+        return list(formed["content"])
 
     def in_turn(message: ChatMessage, content: ChatContent, _: str) -> Parts:
         with turn:
             return [_as_plain(part) for part in alone(message, content)]
 
-    told: list[JsonObject] = []
+    formed_messages: list[JsonObject] = []
     for message in messages.messages:
         parts: Parts = []
         for content in message.content:
@@ -134,8 +134,8 @@ def _formed(
                 parts += encoded.get(key, functools.partial(in_turn, message, content))
             else:
                 parts += alone(message, content)
-        told.append({"role": message.role, "content": parts})
-    return told
+        formed_messages.append({"role": message.role, "content": parts})
+    return formed_messages
 
 
 def _as_plain(part: JsonObject) -> JsonObject:
@@ -181,7 +181,9 @@ def _joined_json(dumps: Callable[[object], bytes], value: object) -> bytes:
     pieces = dumps(marked(value)).split(_MARK.encode())
     if len(pieces) != len(texts) + 1:  # another text holds the mark
         return dumps(value)
-    encoded = [one for pair in zip(pieces, (text.encode() for text in texts)) for one in pair]
+    encoded = [
+        one for pair in zip(pieces, (text.encode() for text in texts), strict=False) for one in pair
+    ]
     return b"".join([*encoded, pieces[-1]])
 
 

@@ -41,8 +41,8 @@ Record = JsonObject
 def schema() -> Mapping[str, Json]:
     """Return the JSON schema of records, as published by Every Eval Ever."""
     text = files(leaderboards.__name__).joinpath("vendor/eval.schema.json").read_text("utf-8")
-    found: Mapping[str, Json] = json.loads(text)
-    return found
+    content: Mapping[str, Json] = json.loads(text)
+    return content
 
 
 def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
@@ -222,18 +222,18 @@ def _llm_scoring(benchmark: Benchmark, judges: Sequence[Mapping[str, Json]]) -> 
     is_same = now is not None and now.hash == prompt.get("hash")
     text = "\n\n".join(now.text.values()) if now is not None and is_same else json.dumps(prompt)
     names = ("provider", "base_url", "warning", "version")
-    details = {name: _each(one.get(name) for one in judges) for name in names}
-    details |= {"comparable": str(all(one.get("comparable") for one in judges))}
-    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in judges)}
-    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or judges}
-    made: Record = {
-        "judges": [_judge(one) for one in members.values()],
+    details = {name: _each(judge.get(name) for judge in judges) for name in names}
+    details |= {"comparable": str(all(judge.get("comparable") for judge in judges))}
+    details |= {"prompt": _each((judge.get("prompt") or {}).get("hash") for judge in judges)}
+    members = {json.dumps(part, sort_keys=True): part for part in judge.get("members") or judges}
+    record: Record = {
+        "judges": [_judge(part) for part in members.values()],
         "input_prompt": text,
-        "additional_details": {name: one for name, one in details.items() if one},
+        "additional_details": {name: detail for name, detail in details.items() if detail},
     }
     if (rule := judge.get("rule")) in _AGGREGATION:
-        made["aggregation_method"] = _AGGREGATION[rule]
-    return made
+        record["aggregation_method"] = _AGGREGATION[rule]
+    return record
 
 
 def _judge(judge: Mapping[str, Json]) -> Record:
