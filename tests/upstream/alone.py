@@ -1,8 +1,9 @@
 """Each contribution alone on a source that has no other: its tests fail before it and pass after.
 
-    python -m tests.upstream.alone [SOURCE ...]
+    python -m tests.upstream.alone [SOURCE ...] [NAME ...]
 
-SOURCE is a folder with lmms-eval's repository; without one it is the installed release. Prints a
+SOURCE is a folder with lmms-eval's repository, tried beside the installed release. NAME is a
+contribution's folder; without one all are tried. Prints a
 row of the table in upstream/README.md for each contribution, and for transformers those against the
 installed release. Ends with 1 if a contribution does not do what its description says.
 `make test-upstream` runs it; what it shows changes with the contributions and their hosts only, so
@@ -15,7 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from tests import warm
@@ -68,21 +69,24 @@ def on_transformers(contribution: Path) -> str:
     return f"{'fails' if before else 'passes'}, {'passes' if passed and not after else 'fails'}"
 
 
-def rows(sources: Sequence[Path | None], server: warm.Server) -> Iterator[tuple[str, list[str]]]:
+def rows(
+    sources: Sequence[Path | None], names: Collection[str], server: warm.Server
+) -> Iterator[tuple[str, list[str]]]:
     """Yield each contribution's name with what it does on each source, and its lines."""
-    for one in HAVE_TESTS:
+    for one in [one for one in HAVE_TESTS if not names or one.name in names]:
         shown = [on_host(one, source, server) for source in sources]
         yield one.name, [*shown, "+{} -{}".format(*changed_lines(one))]
-    for one in test_transformers.CONTRIBUTIONS:
+    for one in [one for one in test_transformers.CONTRIBUTIONS if not names or one.name in names]:
         yield one.name, [on_transformers(one), "+{} -{}".format(*changed_lines(one))]
 
 
-def main(*folders: str) -> int:
+def main(*arguments: str) -> int:
     """Print the rows; return 1 if one is not as described."""
-    sources: list[Path | None] = [None, *map(Path, folders)]
+    sources: list[Path | None] = [None, *(Path(one) for one in arguments if Path(one).is_dir())]
+    names = [one for one in arguments if not Path(one).is_dir()]
     server = warm.Server({"PATH": "/usr/bin:/bin", **OFFLINE})
     bad = 0
-    for name, cells in rows(sources, server):
+    for name, cells in rows(sources, names, server):
         print(f"| `{name}` | {' | '.join(cells)} |", flush=True)
         wrong = [cell for cell in cells[:-1] if cell != "fails, passes"]
         bad += bool(wrong) and not (name in FOLLOWS and cells[0] == "fails, passes")

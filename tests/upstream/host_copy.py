@@ -114,9 +114,11 @@ def files_of(contribution: Path) -> Iterator[Path]:
 
 
 def needed(contribution: Path) -> Sequence[Path]:
-    """The contributions that one builds on: its description names them."""
+    """The contributions that one builds on: its description names a file that they add."""
     text = (contribution / DESCRIPTION).read_text("utf-8")
-    return [UPSTREAM / name for name in re.findall(r"On top of `upstream/(\w+)`", text)]
+    names = re.findall(r"On top of the pull request that adds `(\S+)`", text)
+    places = [Path("lmms_eval", "tasks", name) for name in names]
+    return [one for one in contributions() for place in places if (one / place).is_file()]
 
 
 def copy(folder: Path, laid: Iterable[Path] = (), source: Path | None = None) -> HostCopy:
@@ -134,6 +136,16 @@ def copy(folder: Path, laid: Iterable[Path] = (), source: Path | None = None) ->
     for contribution in laid:
         made.lay(contribution)
     return made
+
+
+def module(file: Path) -> Any:
+    """A module of a contribution, from its file."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 def scored(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -278,7 +277,9 @@ def cases() -> Iterator[tuple[str, Sequence[str]]]:
 
 def test_letters_of_the_readers_cases() -> None:
     """150 lines read what our reader reads, and no other letter."""
-    open_answers, letters = module("task_utils", "_task_utils/open_answers"), module("maia")
+    own, tasks = host_copy.UPSTREAM, "lmms_eval/tasks"
+    open_answers = host_copy.module(own / "task_utils" / tasks / "_task_utils/open_answers.py")
+    letters = host_copy.module(own / "maia" / tasks / "maia/letters.py")
     read = [
         (
             *(text, letters.read_letter(open_answers.answer_of(text)[0], options)),
@@ -288,14 +289,3 @@ def test_letters_of_the_readers_cases() -> None:
     ]
     assert len(read) > 480
     assert [one for one in read if one[1] != one[2]] == []
-
-
-def module(contribution: str, name: str = "maia/letters") -> Any:
-    """A module of a contribution, from its file."""
-    file = host_copy.UPSTREAM / contribution / "lmms_eval" / "tasks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
