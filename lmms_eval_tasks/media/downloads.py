@@ -292,7 +292,7 @@ def _matches(path: str, patterns: Collection[str]) -> bool:
 
 
 def _explain_hub_error(url: str, error: BaseException, *, is_started: bool) -> Exception:
-    """Return a DataError of one line for an error of huggingface_hub, or its OSError of a full disk.
+    """Return a DataError of one line for an error of huggingface_hub, or a full disk's OSError.
 
     `is_started` is True if the hub answered before. The error's cause may be the one that counts.
     """
