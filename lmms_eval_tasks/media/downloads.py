@@ -146,10 +146,7 @@ class GitFiles:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git without questions to the user; an error becomes a DataError of one line.
 
-        Args:
-            arguments: arguments of git.
-            is_check: True for a command whose failure is an answer; it does not use the network.
-            stdout: the file that takes the output.
+        `is_check` is True for a command whose failure is an answer; it does not use the network.
         """
         # A server that sends less than a kilobyte a second for half a minute has stopped.
         slow = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=30")
@@ -264,11 +261,7 @@ def _is_whole(file: Path, expected: str) -> bool:
 
 
 def _unpack(archive: Path, folder: Path, ignored: Collection[str]) -> None:
-    """Unpack an archive into a folder, without the files that are there already.
-
-    Raises:
-        DataError: the archive cannot be read, or the disk has too little space.
-    """
+    """Unpack an archive into a folder, without the files that are there already."""
     try:
         with zipfile.ZipFile(archive) as opened:
             new = {}
@@ -299,12 +292,9 @@ def _matches(path: str, patterns: Collection[str]) -> bool:
 
 
 def _explain_hub_error(url: str, error: BaseException, *, is_started: bool) -> Exception:
-    """Return a DataError of one line for an error of huggingface_hub.
+    """Return a DataError of one line for an error of huggingface_hub, or a full disk's OSError.
 
-    Args:
-        url: the data set's page.
-        error: the error; its cause may be the one that counts.
-        is_started: True if the hub answered before.
+    `is_started` is True if the hub answered before. The error's cause may be the one that counts.
     """
     from huggingface_hub.errors import GatedRepoError, OfflineModeIsEnabled
 
