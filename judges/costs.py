@@ -23,11 +23,8 @@ LikelyRequest = tuple[Criterion, Mapping[str, object], str]
 
 @dataclass
 class CostEstimate:
-    """The work of a task, a step or a model. Dollars are None if the price is unknown."""
+    """The work of a task's, a step's or a model's judge. Dollars are None if a price is unknown."""
 
-    task: str = ""
-    generations: int = 0
-    prompt_tokens: int = 0  # tokens of the text prompts to the model under test
     verdicts: int = 0
     calls: int = 0
     judge_tokens: int = 0
@@ -42,7 +39,7 @@ class CostEstimate:
             setattr(self, name, sum_known([getattr(self, name), getattr(other, name)]))
 
 
-_NUMBERS = [one.name for one in fields(CostEstimate) if one.name not in ("task", "notes")]
+_NUMBERS = [one.name for one in fields(CostEstimate) if one.name != "notes"]
 
 
 def plan(
@@ -60,47 +57,68 @@ def plan(
     """
     found = CostEstimate(verdicts=len(requests))
     for model in config.endpoints if requests else ():
-        times = 2 if config.provider == DEBATE and model is not config.endpoints[-1] else 1
-        _add_model(found, model, requests, times, picture_tokens)
+        number = counter(model.model)
+        # MAIA's judge replies with one word.
+        short = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)
+        thought = _thought(model)
+        prompt = picture_tokens + sum(
+            count_messages(render(*one[:2]), number.count) for one in requests
+        )
+        reply = sum((number.count(text) if text else short) + thought for *_, text in requests)
+        _add_model(found, config, model, CostEstimate(0, len(requests), prompt, reply))
+        note = f"{model.label}: tokens by {number.name}"
+        if all(text for *_, text in requests):
+            note += f"; {thought} tokens of reasoning assumed per reply" if thought else ""
+        else:
+            error = f"within {number.error:.0%} of a total" if number.error else "exact"
+            error = "error unknown" if number.error is None else error
+            note += f" ({error}); replies: {short + thought} tokens assumed"
+            note += ", most of them reasoning" if thought else ""
+        found.notes.append(note)
+    return _noted(found, config)
+
+
+def plan_sizes(config: JudgeConfig, calls: int, prompt: float, reply: float) -> CostEstimate:
+    """Return the work of a judge with so many requests, over all its models, as `plan` does.
+
+    Args:
+        config: the judge.
+        calls: number of requests to each model.
+        prompt: mean tokens of a request.
+        reply: mean tokens of a reply, without reasoning.
+    """
+    found = CostEstimate(verdicts=calls)
+    for model in config.endpoints if calls else ():
+        replies = round(calls * (reply + _thought(model)))
+        _add_model(found, config, model, CostEstimate(0, calls, round(calls * prompt), replies))
+    return _noted(found, config)
+
+
+def _thought(model: JudgeConfig) -> int:
+    return REASONING_TOKENS if is_reasoning(model.model) else 0
+
+
+def _noted(estimate: CostEstimate, config: JudgeConfig) -> CostEstimate:
+    """Add the notes about a judge."""
     if not config.endpoints:
-        found.notes = [f"{config.label} sends no requests"]
-    if config.provider == DEBATE and requests:
-        found.notes.append(
+        estimate.notes = [f"{config.label} sends no requests"]
+    if config.provider == DEBATE and estimate.verdicts:
+        estimate.notes.append(
             f"{config.label}: messages between the agents are not counted; "
             "expect up to twice the tokens"
         )
-    return found
+    return estimate
 
 
 def _add_model(
-    estimate: CostEstimate,
-    model: JudgeConfig,
-    requests: Sequence[LikelyRequest],
-    times: int,
-    picture_tokens: int,
+    estimate: CostEstimate, config: JudgeConfig, model: JudgeConfig, work: CostEstimate
 ) -> None:
-    number, known = counter(model.model), run.current().endpoint(model).price
-    # MAIA's judge replies with one word.
-    short = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)
-    thought = REASONING_TOKENS if is_reasoning(model.model) else 0
-    prompt = picture_tokens + sum(
-        count_messages(render(*one[:2]), number.count) for one in requests
-    )
-    reply = sum((number.count(text) if text else short) + thought for *_, text in requests)
-    work = CostEstimate(calls=len(requests), judge_tokens=prompt, reply_tokens=reply)
-    work.cost = known.cost(prompt, reply) if known else None
-    work.batch_cost = known.cost(prompt, reply, batch=True) if known else None
-    for _ in range(times):
+    """Add the work of one of a judge's models, with its price."""
+    known, tokens = run.current().endpoint(model).price, (work.judge_tokens, work.reply_tokens)
+    work.cost = known.cost(*tokens) if known else None
+    work.batch_cost = known.cost(*tokens, batch=True) if known else None
+    for _ in range(2 if config.provider == DEBATE and model is not config.endpoints[-1] else 1):
         estimate.add(work)
-    note = f"{model.label}: tokens by {number.name}"
-    if all(text for *_, text in requests):
-        note += f"; {thought} tokens of reasoning assumed per reply" if thought else ""
-    else:
-        error = f"within {number.error:.0%} of a total" if number.error else "exact"
-        error = "error unknown" if number.error is None else error
-        note += f" ({error}); replies: {short + thought} tokens assumed"
-        note += ", most of them reasoning" if thought else ""
-    estimate.notes.append(note)
 
 
 def default_rate() -> tuple[float, str]:

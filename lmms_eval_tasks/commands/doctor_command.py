@@ -78,7 +78,7 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
         named = model_class.run_model(run)
     model = partial(model_class.examined, run) if run["model"] else None
     with machine.usable_cache(), context.begun(named):
-        sent = uploads.upload_lines if run["model"] else None
+        sent = (lambda asked: map(str, uploads.upload_lines(asked))) if run["model"] else None
         if settings.is_sample():
             yield from carried_out(
                 [DoctorCheck("packaged sample", _sample, f"{settings.CACHE}=DIR")]

@@ -6,13 +6,13 @@ import json
 import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from lmms_eval_tasks import registry, settings
-from lmms_eval_tasks.command_options import ForceSimple, ModelArgs, environment, with_settings
-from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.command_options import ForceSimple, ModelArgs, with_settings
+from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 
@@ -23,7 +23,7 @@ Folder = Annotated[
 ]
 
 
-@with_settings(settings.JUDGE, settings.MODEL_PICTURES)
+@with_settings(settings.DATA, settings.JUDGE, settings.MODEL_PICTURES)
 def estimate_command(
     *,
     tasks: Annotated[str, typer.Option(help="Tasks or groups, separated by commas.")],
@@ -34,40 +34,65 @@ def estimate_command(
     model: Annotated[
         str | None,
         typer.Option(
-            help="As in lmms_eval --model; adds what a run uploads to the model's server."
+            help="As in lmms_eval --model; adds GPU hours, the bytes that a run uploads to the "
+            "model's server, and the server's price."
         ),
     ] = None,
     model_args: ModelArgs = "",
+    batch_size: Annotated[
+        int, typer.Option("--batch_size", help="As in lmms_eval --batch_size.")
+    ] = 1,
     force_simple: ForceSimple = False,
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Format.")] = "text",
 ) -> None:
-    """Estimate the generations, judgements, cost and time of a run; sends no request."""
+    """Estimate requests, tokens, GPU hours, bytes, dollars and time of a run; sends no request.
+
+    Tasks without data are counted with the papers' sizes. The exit code is 1 if a task could not be
+    counted, which a line says, and 2 if an option is wrong.
+    """
+    from lmms_eval_tasks.host import model_class
     from lmms_eval_tasks.judges import costs, run
-    from lmms_eval_tasks.runs import estimate, prepare
+    from lmms_eval_tasks.runs import estimate
 
     chosen = registry.selected([name.strip() for name in tasks.split(",") if name.strip()])
     if rate is not None and rate <= 0:
         raise TasksError(f"--rate {rate:g}: expected a number above 0")
-    found = []
+    run_of = {"model": model, "model_args": model_args, "force_simple": force_simple}
+    named = model_class.run_model(run_of) if model else None
+    found, lost = [], dict[tuple[str, str], list[str]]()
     for task in chosen:
-        benchmark = registry.of(task)
-        asks, env = benchmark.tasks[task].judgements, environment(dry_run=True)
-        config = prepare.judge_config(benchmark, env=env) if asks else None
-        found.append(estimate.estimate(task, config, limit))
+        try:
+            found.append(estimate.estimate(task, named, batch_size, limit=limit))
+        except DataError as error:
+            lost.setdefault((registry.of(task).name, str(error)), []).append(task)
+    notes = estimate.describe_basis(found, named)
+    if named:
+        from lmms_eval_tasks.commands import uploads
+
+        sent = uploads.of_run(run_of, [one.name for one in found], limit) if found else []
+        notes += [f"uploads: {line}" for line in sent]
+        totals = {one.task: one.total for one in sent if isinstance(one, uploads.Upload)}
+        is_local = any(str(line).startswith("nothing: ") for line in sent)
+        for one in found:
+            one.uploaded = 0.0 if is_local else totals.get(one.name)
     assumed, why = costs.default_rate()
-    show(table_console(), estimate.estimate_tables(found, rate or assumed))
-    notes = [note for one in found for note in one.notes]
     notes.append(
         f"time of judging: {rate or assumed:g} calls per second"
         + ("" if rate else f" ({why}; to change it: --rate)")
     )
-    notes.append(f"cost: {run.current().prices.origin}; verdicts in the cache are free")
-    if model:
-        from lmms_eval_tasks.commands import uploads
-
-        run_of = {"model": model, "model_args": model_args, "force_simple": force_simple}
-        notes += [f"uploads: {line}" for line in uploads.of_run(run_of, chosen, limit)]
-    for note in dict.fromkeys(notes):
-        print(note)
+    notes.append(f"dollars: {run.current().prices.origin}; verdicts in the cache are free")
+    notes += [f"{', '.join(names)}: not counted: {why}" for (_, why), names in lost.items()]
+    if form == "json":
+        each = [one.as_dict(rate or assumed) for one in [*found, estimate.sum_costs(found)]]
+        gone = {name: why for (_, why), names in lost.items() for name in names}
+        tables = {"tasks": each[:-1], "all": each[-1], "not_counted": gone, "notes": notes}
+        print(json.dumps(tables, indent=1, ensure_ascii=False))
+    else:
+        show(table_console(), estimate.estimate_tables(found, rate or assumed, named is not None))
+        for note in notes:
+            print(note)
+    if lost:
+        raise typer.Exit(1)
 
 
 @cache_app.command()

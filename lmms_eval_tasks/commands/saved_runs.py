@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,8 @@ import typer
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.command_options import LIMITS, with_settings
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.runs import prepare
+from lmms_eval_tasks.judges.verdict import NONE
+from lmms_eval_tasks.runs.rescore import has_unjudged, saved_judge
 from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
 from lmms_eval_tasks.utils import saved_runs as saved_files
 
@@ -25,7 +25,7 @@ Output = Annotated[Path | None, typer.Option(help="JSON file for the numbers.")]
 def rescore_command(logs: Logs, *, output: Output = None) -> None:
     """Compute every metric again from samples saved with `--log_samples`; sends no request."""
     settings.check_settings()
-    _score(_read(logs), None, output)
+    _score(_read(logs), {}, output)
 
 
 @with_settings(settings.JUDGE, *LIMITS)
@@ -49,31 +49,71 @@ def judge_command(
         typer.Option(help="Folder for a copy of the run with its verdicts; default: LOGS_judged."),
     ] = None,
 ) -> None:
-    """Judge the answers of saved runs; verdicts that this judge gave before are kept."""
+    """Judge the answers of saved runs; verdicts that this judge gave before are kept.
+
+    Without --judge, the judge is that of the saved run, or the paper's if the run has none. A key
+    is required only if a judge has to be asked.
+    """
     if batch is not None and batch_results is not None:
         raise TasksError(
             "--batch writes a file and --batch-results reads one: use one of the two options"
         )
     saved = _read(logs)
-    spec = settings.text(settings.JUDGE)
-    spec = spec or prepare.judge_config(registry.load_benchmark(saved[0][0]), env=os.environ).model
+    specs = _judges(saved, settings.text(settings.JUDGE))
+    if not specs:
+        print(f"nothing to judge: {_why_not(saved)}")
+        if batch is not None or (save is None and output is None):
+            return
     if save is None:
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent
         save = place.with_name(f"{place.name}_judged")
-    if batch is not None:
-        write_batch(saved, spec, batch)
-    elif batch_results is not None:
-        read_batch(saved, spec, batch_results, output, save)
+    if specs and batch is not None:
+        write_batch(saved, specs, batch)
+    elif specs and batch_results is not None:
+        read_batch(saved, specs, batch_results, output, save)
     else:
-        _score(saved, spec, output, save)
+        _score(saved, specs, output, save)
 
 
-def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | None = None) -> None:
+def _judges(saved: Saved, spec: str) -> dict[str, str]:
+    """Return the judge of each benchmark that has something to judge; `spec` is `--judge`."""
+    judges: dict[str, str] = {}
+    for name, own in saved:
+        benchmark = registry.load_benchmark(name)
+        judge = spec or saved_judge(benchmark, own)
+        if spec == NONE or has_unjudged(benchmark, own, judge):
+            if judge is None:
+                raise TasksError(
+                    f"{name}: answers are not judged, and the saved run's judge has settings that "
+                    "only its file tells: name the file with --judge FILE.yml, or another judge"
+                )
+            judges[name] = judge
+    return judges
+
+
+def _why_not(saved: Saved) -> str:
+    tasks = sorted(
+        {
+            run.task
+            for name, own in saved
+            for run in own
+            if registry.load_benchmark(name).tasks[run.task].judgements
+        }
+    )
+    if not tasks:
+        return "no task of these runs asks a judge"
+    numbers = "lmms-eval-tasks rescore prints the numbers"
+    return f"every answer of {', '.join(tasks)} has its verdict ({numbers})"
+
+
+def _score(
+    saved: Saved, specs: Mapping[str, str], output: Path | None, save: Path | None = None
+) -> None:
     from lmms_eval_tasks.judges import run
 
     with run.use(run.from_settings()) as made:
-        score_again(saved, spec, output, made, save=save)
+        score_again(saved, specs, output, made, save=save)
 
 
 def _read(logs: Sequence[Path]) -> Saved:

@@ -22,14 +22,18 @@ from lmms_eval_tasks.host import model_class
 from lmms_eval_tasks.host.requests import endpoints
 from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.models import model_capabilities
-from lmms_eval_tasks.models.plan import FRAMES, whole
-from lmms_eval_tasks.runs import media, messages, prepare
+from lmms_eval_tasks.models.plan import whole
+from lmms_eval_tasks.runs import estimate, media, messages, prepare
+from lmms_eval_tasks.runs.estimate import byte_size as size
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 SAMPLED = 5  # number of docs of a task whose media are encoded, spread over the task and its videos
 CODED = 4 / 3  # bytes of base64 for each byte
-# Classes for servers whose requests were not examined.
-UNKNOWN = ("claude", "generation_api", "gpt4o_audio", "gpt4v", "qwen_vl_api", "reka")
+# Without data: bytes of a frame in base64 and of a second of a clip's file, measured on five
+# released videos of MAIA (docs/first_run.md), and those of a second of 16-bit sound at 16 kHz.
+FRAME_BYTES = {"PNG": 337_500, "JPEG": 47_000}
+FILE_BYTES, SOUND_BYTES = 113_000, 32_000 * CODED
+TOKEN_BYTES = 4  # bytes of a token of text
 
 
 class Sent(NamedTuple):
@@ -62,16 +66,16 @@ class Upload(NamedTuple):
         return f"{self.task}: {size(self.total)}: {each} ({self.how})"
 
 
-def size(number: float) -> str:
-    """Return a number of bytes as text, such as `9.1 MB`."""
-    for unit, least in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if number >= least:
-            return f"{number / least:,.1f} {unit}"
-    return f"{number / 1e3:,.1f} kB"
+# A task of a benchmark with its data; None if there are none that can be used.
+Asked = tuple[Benchmark, LoadedData | None, str]
 
 
-def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = None) -> list[str]:
-    """Return lines about the uploads of a run of these tasks: a line for each task, and their sum.
+def of_run(
+    run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = None
+) -> list[Upload | str]:
+    """Return the uploads of a run of these tasks, and lines on them, the last one with their sum.
+
+    Without data, the published sizes are taken.
 
     Args:
         run: `model`, `model_args` and `force_simple`, as for `simple_evaluate`.
@@ -82,36 +86,36 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
         TasksError: there is no such model, or it cannot take the media of the tasks.
     """
     with context.begun(model_class.run_model(run)):
-        model, asked = context.current().model, []
-        for benchmark, names in registry.benchmarks_of(tasks):
+        model, asked = context.current().model, list[Asked]()
+        for benchmark, name in [
+            (b, name) for b, own in registry.benchmarks_of(tasks) for name in own
+        ]:
             try:
-                found = benchmark.load(names)
-            except DataError:  # a video is missing or damaged; then some clips cannot be made
-                found = benchmark.load(names, videos=False)
-            asked += [(benchmark, found, name) for name in names]
+                asked.append((benchmark, estimate.load_data(benchmark, [name]), name))
+            except DataError:
+                asked.append((benchmark, None, name))
         if model is not None:
-            prepare.go_by_plan(model, [prepare.needs_of(*one) for one in asked])
+            known = [(one, data, name) for one, data, name in asked if data is not None]
+            prepare.go_by_plan(model, [prepare.needs_of(*one) for one in known])
         return list(upload_lines(asked, limit))
 
 
-def upload_lines(
-    tasks: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
-) -> Iterator[str]:
-    """Yield lines about the uploads of the running model, whose plan is made, for these tasks."""
+def upload_lines(tasks: Sequence[Asked], limit: int | None = None) -> Iterator[Upload | str]:
+    """Yield the uploads of the running model, whose plan is made, for these tasks, and lines."""
     if (model := context.current().model) is None:
         return
-    who, name = f"{model.name} ({model.interface})", _name(model.name)
-    if name in UNKNOWN:
-        yield f"unknown: {who} sends requests to a server, and its code was not examined"
+    who, name = f"{model.name} ({model.interface})", model_capabilities.name_of(model.name)
+    if name not in model_capabilities.SERVED:
+        yield f"nothing: {who} runs on this machine"
         return
     if (measure := _measure(name, model)) is None:
-        yield f"nothing: {who} runs on this machine"
+        yield f"unknown: {who} sends requests to a server, and its code was not examined"
         return
     if model.arguments.get("pass_video_url"):
         yield f"{who} sends the address of a video, not the video: the server reads the file itself"
     with endpoints.right_media():
         each = [_of_task(*one, measure, limit) for one in tasks]
-        yield from map(str, each)
+        yield from each
         known = [one.total for one in each if one.total is not None]
         if not known:
             return
@@ -134,20 +138,16 @@ def _format(measure: Measure) -> str:
     return f"{name} of quality {quality}" if quality else name
 
 
-def _name(name: str) -> str:
-    """Return the model's name in the table of models; `name` may be an alias."""
-    models = model_capabilities.capability_table().models.items()
-    return next((own for own, entry in models if name == own or name in entry.aliases), name)
-
-
 # --- a task ---------------------------------------------------------------------------------------
 
 Measure = Callable[[Sequence[Part]], Sent]  # measures the parts of a doc's prompt
 
 
 def _of_task(
-    benchmark: Benchmark, loaded: LoadedData, name: str, measure: Measure, limit: int | None
+    benchmark: Benchmark, loaded: LoadedData | None, name: str, measure: Measure, limit: int | None
 ) -> Upload:
+    if loaded is None:
+        return _of_published(name, measure, limit)
     docs = benchmark.docs(loaded, name)
     docs = docs[: media.docs_per_task([len(docs)], limit)[0]]
     shown = list({_window(benchmark, doc): doc for doc in docs}.values())
@@ -170,6 +170,22 @@ def _of_task(
     return Upload(name, len(docs), each, len(shown) if file else 0, file, how)
 
 
+def _of_published(name: str, measure: Measure, limit: int | None) -> Upload:
+    model, work = context.current().model, estimate.published_work(name, limit)
+    if work is None or model is None:
+        return Upload(name, 0, None, how="no data, and no published size")
+    each, files = work.text * TOKEN_BYTES, 0
+    form = _format(measure)
+    if not model.arguments.get("pass_video_url"):
+        frames = estimate.frames_of(model, work) if work.video and form else 0
+        frame = FRAME_BYTES[form.partition(" ")[0] or "PNG"]
+        each += (frames + work.pictures) * frame + work.sound * SOUND_BYTES
+        files = 0 if form or not work.video else work.clips or work.docs
+    sized = f"{size(FILE_BYTES)} a second of video" if files else f"{size(frame)} a frame"
+    how = f"the paper's sizes, {sized}{f' as {form}' if form else ''}"
+    return Upload(name, work.docs, each, files, work.video * FILE_BYTES if files else 0, how)
+
+
 def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
     """Return the key that distinguishes a doc's media from others."""
     cut = benchmark.media_job(doc)
@@ -189,7 +205,7 @@ def _measure(name: str, model: context.RunModel) -> Measure | None:
     frames: JsonObject
     if name in ("openai", "litellm"):
         rate = arguments.get("video_fps")
-        frames = {"fps": float(rate)} if rate else {"nframes": int(_frames(model))}
+        frames = {"fps": float(rate)} if rate else {"nframes": estimate.frames_of(model)}
         by_file = {"pass_video_url": True} if arguments.get("pass_video_url") else {}
         return _Chat("to_openai_messages", frames, by_file)
     if name == "async_openai":
@@ -197,19 +213,11 @@ def _measure(name: str, model: context.RunModel) -> Measure | None:
         bounds = {**known.pixel_arguments, **arguments} if known else arguments
         frames = {one: whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
         rate = arguments.get("fps")
-        frames |= {"fps": float(rate)} if rate else {"nframes": int(_frames(model))}
+        frames |= {"fps": float(rate)} if rate else {"nframes": estimate.frames_of(model)}
         frames["max_frames"] = whole("max_frames", arguments.get("max_frames", 768))
         qwen3 = "to_qwen3_vl_openai_messages"
         return _Chat(qwen3 if arguments.get("is_qwen3_vl") else "to_openai_messages", frames, {})
     return None
-
-
-def _frames(model: context.RunModel) -> int:
-    media_ = model_capabilities.media_of(model.name, model.interface)
-    assert media_ is not None
-    assert media_.frames_argument
-    name = media_.frames_argument
-    return whole(name, model.arguments.get(name) or media_.frames_default or FRAMES)
 
 
 class _Chat:
@@ -234,7 +242,7 @@ class _Simple:
         rate = float(model.arguments.get("video_fps") or 0)
         most = int(model.arguments.get("max_size_in_mb") or 20)
         self._self = SimpleNamespace(video_fps=rate, max_size_in_mb=most)
-        self._frames = _frames(model)
+        self._frames = estimate.frames_of(model)
 
     def __call__(self, parts: Sequence[Part]) -> Sent:
         sent = len(json.dumps(messages.text_of(parts)))

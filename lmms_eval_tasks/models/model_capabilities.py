@@ -28,6 +28,11 @@ from lmms_eval_tasks.context import Interface, RunModel
 Text = Annotated[str, Field(min_length=1)]
 Library = Literal["decord", "qwen_vl_utils", "PyAV", "transformers", "torchvision", "opencv"]
 Reader = Library | Literal["own package", "server", ""]
+# Models on a server. The requests of the first four were examined (commands/uploads.py).
+SERVED = (
+    *("async_openai", "gemini", "litellm", "openai"),
+    *("claude", "generation_api", "gpt4o_audio", "gpt4v", "qwen_vl_api", "reka"),
+)
 
 
 class Strict(BaseModel):
@@ -207,6 +212,26 @@ def capability_table() -> Table:
 def class_of(model: str, interface: Interface) -> Class | None:
     """The class of a model (name or alias) for one of lmms-eval's interfaces; None if unknown."""
     return dict((capability_table().model(model) or ModelEntry()).classes()).get(interface)
+
+
+def name_of(model: str) -> str:
+    """The name of a model in the table; `model` may be an alias. Else `model` itself."""
+    entries = capability_table().models.items()
+    return next((name for name, entry in entries if model in (name, *entry.aliases)), model)
+
+
+def engine_of(model: str) -> str:
+    """The engine that computes a model's replies, in words."""
+    name = name_of(model)
+    if name in SERVED:
+        return "on a server, which gets requests"
+    engine = "vLLM" if "vllm" in name else "SGLang" if "sglang" in name else ""
+    media = [one.media for _, one in (capability_table().model(name) or ModelEntry()).classes()]
+    if engine:
+        return f"by {engine}'s engine, started by lmms-eval"
+    if all(one.ours for one in media):
+        return "without an engine: a class of this package"
+    return "in lmms-eval's process, by transformers or the checkpoint's own code"
 
 
 def media_of(model: str, interface: Interface) -> MediaSupport | None:

@@ -17,6 +17,7 @@ from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
 
 VLLM = "tasks_vllm"  # our class over vLLM
+IN_FLIGHT = 256  # requests that vLLM runs at once on most GPUs (its max_num_seqs)
 
 
 class TaskWorkload(Strict):
@@ -32,6 +33,7 @@ class TaskWorkload(Strict):
     calls: float = 0  # requests to the judge
     asked: float = 0  # tokens of a request to the judge
     told: float = 0  # tokens of the judge's reply
+    frames: int = 0  # frames of a video, if the protocol fixes them
 
 
 class ModelFacts(Strict):
@@ -70,7 +72,16 @@ class RowRecipe(NamedTuple):
     @property
     def checkpoint(self) -> str:
         """The model's name; several, separated by commas, for a class that takes several."""
-        return str(self.model.arguments.get("pretrained") or self.model.arguments["model"])
+        return checkpoint_of(self.model)
+
+
+def checkpoint_of(model: RunModel) -> str:
+    """The name of a run's checkpoint; several, separated by commas, for a class that takes several.
+
+    It is "" if the model arguments name none.
+    """
+    given = (model.arguments.get(name) for name in ("pretrained", "model", "model_version"))
+    return str(next(filter(None, given), ""))
 
 
 def slug(identity: str) -> str:
@@ -83,10 +94,16 @@ def of(benchmark: str) -> list[RowRecipe]:
     return [_read(path) for path in sorted(_folder().joinpath(benchmark).glob("*.yaml"))]
 
 
+def made_with(model: str) -> list[RowRecipe]:
+    """The recipes of all benchmarks with this model of lmms-eval."""
+    folders = sorted({path.parent.name for path in _folder().glob("*/*.yaml")})
+    return [one for folder in folders for one in of(folder) if one.model.name == model]
+
+
 def missing(benchmark: str) -> Mapping[str, str]:
     """The published models without a recipe: the reason, by the model's identity."""
-    found: Mapping[str, str] = _stored("missing").get(benchmark, {})
-    return found
+    reasons: Mapping[str, str] = _stored("missing").get(benchmark, {})
+    return reasons
 
 
 def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
@@ -118,11 +135,17 @@ def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
 def facts(checkpoint: str) -> ModelFacts:
     """The facts about a checkpoint; for several (by commas), with the sum of their parameters.
 
+    A folder counts as the checkpoint of the same name.
+
     Raises:
         KeyError: a checkpoint has no facts.
     """
     known = _stored("models")
-    each = [ModelFacts.model_validate(known[name]) for name in checkpoint.split(",")]
+    by_folder = {name.rpartition("/")[2]: one for name, one in known.items()}
+    each = [
+        ModelFacts.model_validate(known[name] if name in known else by_folder[Path(name).name])
+        for name in checkpoint.split(",")
+    ]
     return each[0].model_copy(update={"billions": sum(one.billions for one in each)})
 
 

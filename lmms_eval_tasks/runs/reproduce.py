@@ -1,74 +1,29 @@
 """The commands that reproduce a paper's rows (from recipes), and their estimated costs.
 
 Numbers of requests, texts, media and the judge's tokens are the published ones
-(leaderboards/recipes/data.yaml), whatever data the user has. A GPU computes a prompt with 2
-operations for each parameter and token. It reads all weights for each token of a reply. Both run at
-a share of the figures on an A100's data sheet.
-
-With vLLM (`tasks_vllm`), media before several questions are computed once, a batch shares one
-reading of the weights, and all GPUs of a model work at the same time. With other classes, one
-request follows another, and GPUs take turns on a model's layers. Vision towers, loading, the
-engine's overhead and waiting are left out. None of these estimates was ever measured on a GPU.
+(leaderboards/recipes/data.yaml), whatever data the user has. runs/estimate.py counts.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import run
-from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import CostEstimate, default_rate
-from lmms_eval_tasks.judges.prices import Price
-from lmms_eval_tasks.judges.report import dollars, duration, price
-from lmms_eval_tasks.models import model_capabilities, recipes
-from lmms_eval_tasks.models.plan import FRAMES
-from lmms_eval_tasks.models.recipes import ModelFacts, RowRecipe, TaskWorkload
-from lmms_eval_tasks.runs import prepare
+from lmms_eval_tasks.judges.report import dollars
+from lmms_eval_tasks.models import recipes
+from lmms_eval_tasks.models.recipes import RowRecipe
+from lmms_eval_tasks.runs import estimate
+from lmms_eval_tasks.runs.estimate import Cost
 
-OPERATIONS = 312e12  # operations a second of an A100, dense bfloat16
-BANDWIDTH = 2.0e12  # bytes a second of an A100's 80 GB memory
-SHARE = 0.4  # share of both that a run reaches, a guess
-BYTES = 2  # bytes of a parameter
 ROOM = 2  # a job's time limit, as a multiple of the longest estimate
 
 Engine = Literal["vllm"]
-
-
-class Cost(NamedTuple):
-    """The cost of a recipe; dollars are None if a price is unknown."""
-
-    name: str
-    requests: int
-    prompt: int  # tokens of the prompts, including media
-    cached: int  # prompt tokens that an engine has from an earlier question on the same media
-    reply: int  # tokens of the replies
-    hours: float  # GPU hours
-    gpus: int  # GPUs at a time; 0 if the model is on a server
-    dollars: float | None  # price of the model's server
-    calls: int  # requests to the judge
-    judge: float | None  # price of the judge in dollars
-
-    @property
-    def wall(self) -> float:
-        """The recipe's time in hours; requests to servers count with the rate of `estimate`."""
-        asked = self.calls + (0 if self.gpus else self.requests)
-        return self.hours / max(1, self.gpus) + asked / default_rate()[0] / 3600
-
-    def __str__(self) -> str:
-        by = f"about {self.hours:,.1f} GPU hours ({self.gpus} of 80 GB)"
-        where = by if self.gpus else f"its server: {price(self.dollars)}"
-        judge = f"; judge: {self.calls:,} calls, {price(self.judge)}" if self.calls else ""
-        share = f" ({self.cached / self.prompt:.1%} of the prompts' cached)" if self.cached else ""
-        tokens = f"{self.prompt / 1e6:,.1f} + {self.reply / 1e6:,.2f} million tokens{share}"
-        took = f"; {duration(self.wall * 3600)} in all"
-        return f"{self.name}: {self.requests:,} requests, {tokens}, {where}{judge}{took}"
 
 
 def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
@@ -83,30 +38,30 @@ def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -
     Raises:
         TasksError: there are no recipes, or the judge's settings are wrong.
     """
-    found = own = recipes.of(benchmark)
+    chosen = stored = recipes.of(benchmark)
     refused: dict[str, str] = {}
     if engine is not None:
-        forms = {one.path.stem: recipes.on_vllm(one) for one in found}
+        forms = {one.path.stem: recipes.on_vllm(one) for one in chosen}
         refused = {name: one for name, one in forms.items() if isinstance(one, str)}
-        found = [one for one in forms.values() if isinstance(one, RowRecipe)]
+        chosen = [one for one in forms.values() if isinstance(one, RowRecipe)]
     without = [f"# {name} cannot run with {engine}: {why}" for name, why in refused.items()]
-    if not found:
+    if not chosen:
         of_engine = f" with {engine}" if engine else ""
         where = f"no recipes for {benchmark}{of_engine} in leaderboards/recipes"
         raise TasksError("\n".join([where, *(line.removeprefix("# ") for line in without)]))
-    each = list(map(cost, found))
+    each = list(map(cost, chosen))
     if slurm:
         yield from _directives(benchmark, each)
-    yield from (f"# {line}" for line in _headed(benchmark, found, each))
+    yield from (f"# {line}" for line in _headed(benchmark, chosen, each))
     if engine is not None:
-        hours = {one.name: one.hours for one in map(cost, own)}
+        hours = {one.name: one.hours or 0 for one in map(cost, stored)}
         lost = sum(hours[name] for name in refused)
         yield (
             "# By the recipes' own classes these are about "
             f"{sum(hours.values()) - lost:,.1f} hours, and those that cannot "
             f"run with it {lost:,.1f}."
         )
-    jobs = [(_told(*one), _command(one[0])) for one in zip(found, each, strict=True)]
+    jobs = [(_told(*one), _command(one[0])) for one in zip(chosen, each, strict=True)]
     yield from _array(jobs) if slurm else _script(jobs)
     yield from without
     for name, why in recipes.missing(benchmark).items():
@@ -126,19 +81,15 @@ def _command(recipe: RowRecipe) -> str:
 def _headed(
     benchmark: str, row_recipes: Sequence[RowRecipe], each: Sequence[Cost]
 ) -> Iterator[str]:
-    hours = sum(one.hours for one in each)
+    hours = sum(one.hours or 0 for one in each)
     yield (
         f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
         f"{_summed([one.dollars for one in each])} for the models' servers and "
-        f"{_summed([one.judge for one in each])} for the judge."
+        f"{_summed([one.judge.cost for one in each])} for the judge "
+        f"({run.current().prices.origin})."
     )
-    yield "Counts are the published ones (leaderboards/recipes/data.yaml)."
-    yield (
-        f"GPU hours: 2 operations a parameter and prompt token at {SHARE:.0%} "
-        f"of {OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at "
-        f"{SHARE:.0%} of {BANDWIDTH / 1e12:g} TB/s. A formula, not measured on "
-        "a GPU."
-    )
+    yield "Counts are the published ones (leaderboards/recipes/data.yaml), as of `estimate`."
+    yield f"GPU hours: {estimate.FORMULA}"
     if any(one.model.name == recipes.VLLM for one in row_recipes):
         yield (
             f"With {recipes.VLLM}: media shared by several questions are "
@@ -188,81 +139,15 @@ def _array(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
     yield from ('*) echo "no such recipe" >&2; exit 2 ;;', "esac")
 
 
-# --- what a recipe costs --------------------------------------------------------------------------
-
-
 def cost(recipe: RowRecipe) -> Cost:
-    """Return the cost of a recipe.
+    """Return the cost of a recipe on the published data, as `estimate` counts without data.
 
     Raises:
         TasksError: the judge's settings are wrong.
     """
-    facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
-    requests, prompt, cached, reply, judged = 0, 0.0, 0.0, 0.0, CostEstimate()
-    batched = recipe.model.name == recipes.VLLM
-    for task in registry.selected(recipe.tasks):
-        work = recipes.work(task)
-        media = work.docs * _media(work, facts, frames)
-        requests += work.docs
-        prompt += round(work.docs * work.text) + media
-        cached += media * (1 - work.clips / work.docs) if batched and work.clips else 0
-        reply += work.docs * (work.reply + facts.thinks)
-        with settings.use_options(recipe.settings):
-            judged.add(_judged(task, work))
-    weights = facts.billions * 1e9
-    reading = BYTES / BANDWIDTH / (recipe.batch if batched else 1)
-    # For a large batch, the operations take longer than the reading of the weights.
-    a_reply_token = max(reading, 2 / OPERATIONS)
-    seconds = weights * (2 * (prompt - cached) / OPERATIONS + reply * a_reply_token)
-    gpus = facts.gpus if weights else 0
-    # If GPUs take turns on the layers, all are occupied while one works.
-    idle = 1 if batched else gpus
-    return Cost(
-        recipe.path.stem,
-        requests,
-        round(prompt),
-        round(cached),
-        round(reply),
-        seconds / SHARE / 3600 * idle,
-        gpus,
-        0.0 if gpus else _dollars(recipe.checkpoint, facts, round(prompt), round(reply)),
-        judged.calls,
-        judged.cost,
-    )
-
-
-def _frames(recipe: RowRecipe) -> int:
-    """Return the largest number of a video's frames that reach the model."""
-    media = model_capabilities.media_of(recipe.model.name, recipe.model.interface)
-    if media is None or media.frames_argument is None:
-        return FRAMES
-    given = recipe.model.arguments.get(media.frames_argument)
-    return int(given or media.frames_default or FRAMES)
-
-
-def _media(workload: TaskWorkload, facts: ModelFacts, frames: int) -> float:
-    """Return the tokens of a doc's media."""
-    video = workload.video * facts.second or (frames * facts.frame if workload.video else 0)
-    picture = facts.frame if facts.picture is None else facts.picture
-    return video + workload.pictures * picture + workload.sound * facts.sound
-
-
-def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | None:
-    known = run.current().prices.of(model, None)
-    if known is None and facts.input is not None and facts.output is not None:
-        known = Price(input=facts.input, output=facts.output)
-    return known.cost(prompt, reply) if known else None
-
-
-def _judged(task: str, work: TaskWorkload) -> CostEstimate:
-    """Return the judge's part of a task's cost."""
-    benchmark, found = registry.of(task), CostEstimate(task)
-    if benchmark.tasks[task].judgements:
-        env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # no request is sent
-        config = prepare.judge_config(benchmark, env=env)
-        if config.endpoints:
-            found.calls = round(work.docs * work.calls)
-            asked, told = round(found.calls * work.asked), round(found.calls * work.told)
-            known = run.current().endpoint(config).price
-            found.cost = known.cost(asked, told) if known else None
-    return found
+    with settings.use_options(recipe.settings):
+        each = [
+            estimate.estimate(task, recipe.model, recipe.batch, published=True)
+            for task in registry.selected(recipe.tasks)
+        ]
+    return estimate.sum_costs(each, recipe.path.stem)

@@ -40,13 +40,18 @@ Saved = Sequence[tuple[str, list[saved_files.SavedRun]]]  # saved runs by benchm
 
 
 def score_again(
-    saved: Saved, judge: str | None, output: Path | None, run: JudgeRun, *, save: Path | None = None
+    saved: Saved,
+    specs: Mapping[str, str],
+    output: Path | None,
+    run: JudgeRun,
+    *,
+    save: Path | None = None,
 ) -> None:
     """Compute, print and write the numbers of saved runs.
 
     Args:
         saved: the saved runs by benchmark.
-        judge: the judge for missing verdicts; None keeps the saved verdicts.
+        specs: the judge for missing verdicts, by benchmark; without one, the saved verdicts stay.
         output: a JSON file for the numbers.
         run: the session of the judge.
         save: a folder for the runs with their verdicts.
@@ -60,28 +65,32 @@ def score_again(
 
     if output is not None:
         check_output(output)
-    if judge == NONE:  # verdicts that are paid for stay
-        judge = None
-    for name, own in saved if judge else ():  # check all judges before the first request
-        benchmark = registry.load_benchmark(name)
-        if any(benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks):
+    # With the judge `none`, verdicts that are paid for stay.
+    specs = {name: spec for name, spec in specs.items() if spec != NONE}
+    for name, runs in saved:  # check all judges before the first request
+        benchmark, judge = registry.load_benchmark(name), specs.get(name)
+        if judge is not None and any(
+            benchmark.tasks[one.task].judgements for one in runs if one.task in benchmark.tasks
+        ):
             prepare.check_judge(benchmark, judge)
     if save is not None:
         check_folder(save, "--save")
-    folder = _Folder(save, [one for _, own in saved for one in own]) if save else None
+    folder = _Folder(save, [one for _, runs in saved for one in runs]) if save else None
     written: JsonObject = {}
     problems: dict[str, str] = {}
-    for name, own in saved:
-        benchmark = registry.load_benchmark(name)
-        if judge:
+    for name, runs in saved:
+        benchmark, judge = registry.load_benchmark(name), specs.get(name)
+        if judge is not None:
             config = prepare.judge_config(benchmark, judge)
             notify(judges.announcement(config, prepare.judge_prompt(benchmark)))
         take = functools.partial(folder.add, benchmark) if folder else None
-        done = rescore_saved(benchmark, own, judge, take=take)
+        done = rescore_saved(benchmark, runs, judge, take=take)
         run.progress.close()
-        described = prepare.describe_judge(benchmark, judge) if judge and done.judged else {}
+        described = (
+            prepare.describe_judge(benchmark, judge) if judge is not None and done.judged else {}
+        )
         if described:
-            tasks = _judged(benchmark, own)
+            tasks = _judged(benchmark, runs)
             found = departed(departures(run.departed()), tasks)
             done.add([*of_judge(described, tasks), *found])
         by_label = done.by_label
@@ -91,10 +100,11 @@ def score_again(
         bad = {done.label(one.name, one.model) for one in done.numbers if done.is_invalid(one)}
         rows = screen.table_rows(values, bad, details)
         show(table_console(), screen.chosen_tables(benchmark, rows))
-        changes = by_label(lambda one: one.changes and one.changes.line(judged=judge is not None))
-        print("\n".join([*done.lines(), *(f"{label}: {line}" for label, line in changes.items())]))
+        changes = by_label(lambda one: one.changes)
+        lines = (f"{label}: {one.line(judged=name in specs)}" for label, one in changes.items())
+        print("\n".join([*done.lines(), *lines]))
         if folder is not None:
-            folder.finish(benchmark, own, done, described)
+            folder.finish(benchmark, runs, done, described)
         written[name] = {
             "numbers": values,
             "details": details,
@@ -102,7 +112,7 @@ def score_again(
             "conditions": by_label(lambda one: None if one.tasks else as_dicts(one.conditions)),
             "read_otherwise": by_label(lambda one: one.read_otherwise or None),
             "invalid": broken,
-            "judge": judges.describe_judge(config) if judge else None,
+            "judge": judges.describe_judge(config) if judge is not None else None,
         }
     usage = [row for row in run.ledger.rows() if row.judge != NONE]
     if output is not None:
@@ -190,18 +200,18 @@ def _renew(
         section["judge"] = judge
         ours.pop("judges", None)  # the work of the previous judge
     ours.setdefault("invalid", {}).pop(run.task, None)
-    for one in own:
-        name = one.name
-        if one.invalid:
-            ours["invalid"][name] = one.invalid
-        section.setdefault("numbers", {})[name] = dict(one.values)
-        section.setdefault("details", {})[name] = one.details
+    for numbers in own:
+        name = numbers.name
+        if numbers.invalid:
+            ours["invalid"][name] = numbers.invalid
+        section.setdefault("numbers", {})[name] = dict(numbers.values)
+        section.setdefault("details", {})[name] = numbers.details
         for rows in (results.get("results", {}), results.get("groups", {})):
             row = rows.get(name, {})
             for key in list(row):  # rows of lmms-eval's table; the error belongs to the old number
                 metric, comma, _ = key.partition(",")
-                if comma and row[key] != one.values.get(metric, row[key]):
-                    row[key] = one.values[metric]
+                if comma and row[key] != numbers.values.get(metric, row[key]):
+                    row[key] = numbers.values[metric]
                     row |= {error: "N/A" for error in scoring.errors_of(key) if error in row}
     finish.mark(results)
 
@@ -217,21 +227,23 @@ _NO_LIMITS: JsonObject = {
 }
 
 
-def _shown_judge(saved: Saved, spec: str) -> str:
+def _shown_judge(specs: Mapping[str, str]) -> str:
     """Return the name of the OpenAI-compatible judge for a batch, without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
     # No judge session yet.
-    config = prepare.judge_config(registry.load_benchmark(saved[0][0]), spec, os.environ)
+    name, spec = next(iter(specs.items()))
+    config = prepare.judge_config(registry.load_benchmark(name), spec, os.environ)
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(
-            f"the judge {spec} cannot be asked in batches: name a model at an endpoint with --judge"
+            f"the judge {spec or config.label} cannot be asked in batches: name a model at an "
+            "endpoint with --judge"
         )
     return prepare.shown_judge(config, spec)
 
 
-def write_batch(saved: Saved, spec: str, path: Path) -> None:
+def write_batch(saved: Saved, specs: Mapping[str, str], path: Path) -> None:
     """Write the requests of all missing verdicts to a file; no request is sent.
 
     Raises:
@@ -241,7 +253,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
     from lmms_eval_tasks.judges.providers.batch import Writer, WritingProvider
 
     partial = path.with_name(f".{path.name}.part")
-    shown = _shown_judge(saved, spec)
+    shown = _shown_judge(specs)
     try:
         with partial.open("w", encoding="utf-8") as out:
             writer = Writer(out)
@@ -252,7 +264,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
             )
             with run.use(made):
                 for name, own in saved:
-                    rescore_saved(registry.load_benchmark(name), own, spec)
+                    rescore_saved(registry.load_benchmark(name), own, specs.get(name))
         if not writer.count:
             print("every answer has a verdict already: no batch to write")
             return
@@ -270,7 +282,9 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         notify("OpenAI takes only one model in a batch: split the file by `body.model`")
 
 
-def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:
+def read_batch(
+    saved: Saved, specs: Mapping[str, str], path: Path, output: Path | None, save: Path
+) -> None:
     """Read the verdicts in a batch's results, and compute all numbers.
 
     Raises:
@@ -281,11 +295,11 @@ def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: P
     from lmms_eval_tasks.judges.providers.batch import ReadingProvider, Results
 
     results = Results(path)
-    _shown_judge(saved, spec)
+    _shown_judge(specs)
     made = run.from_settings(wrap=lambda provider: ReadingProvider(provider, results), **_NO_LIMITS)
     with run.use(made):
         try:
-            score_again(saved, spec, output, made, save=save)
+            score_again(saved, specs, output, made, save=save)
         finally:
             print(
                 f"{path}: {len(results.used):,} of {len(results):,} results "

@@ -1,6 +1,7 @@
 """Verdicts through OpenAI's batches: the same as asked directly, at half the price."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -270,3 +271,44 @@ def test_a_result_fails_as_the_endpoint_does(response, status, tmp_path):
     with pytest.raises(ProviderError) as caught:
         Results(file).reply("a", made)
     assert (caught.value.status.value, caught.value.retry) == (status, False)
+
+
+@pytest.mark.host
+def test_a_key_is_required_only_to_judge_something(saved, endpoint, monkeypatch):
+    """The judge is the saved run's: each step begins with the run that the one before left."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    judged = Saved(Path(saved.path("judged")), saved.folder)
+
+    def judge(run: Saved, *arguments: str) -> str:
+        env = {JUDGE_CACHE: saved.path("cache")}
+        done = CliRunner().invoke(app, ["judge", str(run.logs), *arguments], env=env)
+        is_ours = isinstance(done.exception, TasksError)
+        assert done.exit_code == (1 if is_ours else 0), done.output
+        return f"{done.exception}" if is_ours else done.output
+
+    assert "requires a key: set OPENAI_API_KEY" in judge(saved)
+    judge(saved, "--judge", f"m@{endpoint.url}", "--save", str(judged.logs))
+    asked = len(endpoint.chats)
+    nothing = f"nothing to judge: every answer of {TASK} has its verdict"
+    for arguments in ([], ["--judge", f"m@{endpoint.url}"], ["--batch", saved.path("b.jsonl")]):
+        assert nothing in judge(judged, *arguments)
+    copied = judge(judged, "--save", saved.path("copied"))
+    assert nothing in copied
+    assert "numbers equal the saved ones" in copied
+    assert "requires a key" in judge(judged, "--judge", "gpt-4o")
+
+    (file,) = judged.logs.glob(f"*_samples_{TASK}.jsonl")
+    samples = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    sample = next(one for one in samples if one["failed"]["verdicts"])
+    sample["failed"]["verdicts"] = {}
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in samples), encoding="utf-8")
+    (results,) = judged.logs.glob("*_results.json")
+    told = json.loads(results.read_text("utf-8"))
+    told["lmms_eval_tasks"]["maia"]["judge"]["temperature"] = 0.7  # from a file of settings
+    results.write_text(json.dumps(told), encoding="utf-8")
+    assert "name the file with --judge FILE.yml" in judge(judged)
+    told["lmms_eval_tasks"]["maia"]["judge"]["temperature"] = 0.0
+    results.write_text(json.dumps(told), encoding="utf-8")
+    shutil.rmtree(saved.path("cache"))
+    assert "1 verdicts new" in judge(judged)
+    assert len(endpoint.chats) == asked + 1

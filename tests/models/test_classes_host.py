@@ -160,6 +160,6 @@ def value(node: ast.expr, named: Mapping[str, Any]) -> Any:
 
 
 def test_docs_are_those_of_the_table() -> None:
-    """`lmms-eval-tasks models > docs/models.md`."""
+    """`lmms-eval-tasks models --format md > docs/models.md`."""
     page = Path(__file__).parents[2] / "docs" / "models.md"
     assert page.read_text(encoding="utf-8") == capability_pages.markdown()

@@ -16,7 +16,7 @@ from lmms_eval_tasks.commands.leaderboard_command import leaderboard_app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import recipes
 from lmms_eval_tasks.models.recipes import ModelFacts, TaskWorkload
-from lmms_eval_tasks.runs import reproduce
+from lmms_eval_tasks.runs import estimate, reproduce
 from tests.checks import table
 
 
@@ -73,7 +73,7 @@ def test_a_job_of_the_array_runs_one_recipe(
     assert run(script, env=echo).returncode != 0  # outside of Slurm, and no recipe named
 
 
-HOUR = 3600 * reproduce.SHARE
+HOUR = 3600 * estimate.SHARE
 ONE = ModelFacts(billions=1)
 
 
@@ -81,12 +81,12 @@ ONE = ModelFacts(billions=1)
     "facts, work, tokens, hours",
     [
         # As many prompt tokens as an A100 computes in an hour for 1e9 parameters.
-        (ONE, TaskWorkload(docs=1, text=reproduce.OPERATIONS * HOUR / 2e9, reply=0), None, 1.0),
+        (ONE, TaskWorkload(docs=1, text=estimate.OPERATIONS * HOUR / 2e9, reply=0), None, 1.0),
         # As many of a reply as its memory is read through for them; two GPUs take turns.
-        (ONE, TaskWorkload(docs=2, text=0, reply=reproduce.BANDWIDTH * HOUR / 4e9), None, 1.0),
+        (ONE, TaskWorkload(docs=2, text=0, reply=estimate.BANDWIDTH * HOUR / 4e9), None, 1.0),
         (
             ModelFacts(billions=1, gpus=2),
-            TaskWorkload(docs=1, text=reproduce.OPERATIONS * HOUR / 2e9, reply=0),
+            TaskWorkload(docs=1, text=estimate.OPERATIONS * HOUR / 2e9, reply=0),
             None,
             2.0,
         ),
@@ -133,7 +133,7 @@ def _by_vllm() -> recipes.RowRecipe:
     return form._replace(tasks=["maia_vsv"])
 
 
-IN_AN_HOUR = reproduce.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameters
+IN_AN_HOUR = estimate.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameters
 
 
 @table(
@@ -163,7 +163,7 @@ IN_AN_HOUR = reproduce.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameter
             10_000 / IN_AN_HOUR,
         ),
         # A batch shares the reading of the weights, up to where its operations take as long.
-        (ONE, TaskWorkload(docs=1, text=0, reply=reproduce.BANDWIDTH * HOUR / 2e9), 64, 0, 1 / 64),
+        (ONE, TaskWorkload(docs=1, text=0, reply=estimate.BANDWIDTH * HOUR / 2e9), 64, 0, 1 / 64),
         (ONE, TaskWorkload(docs=1, text=0, reply=IN_AN_HOUR), 1000, 0, 1.0),
         # All GPUs work at once.
         (

@@ -76,7 +76,7 @@ def test_ten_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"replies": 0, "seconds": 2.0}, []),  # all were kept of an earlier run
         (
             {"replies": 19200, "seconds": 1800.0, "tokens": 57600, "processes": 1},
-            ["19,200 replies in 1,800.0 s: 10.67 a second, 32.0 tokens a second"],
+            ["19,200 replies in 1,800.0 s in one process: 10.67 a second, 32.0 tokens a second"],
         ),
         (
             {"replies": 10, "seconds": 20.0, "processes": 4},
