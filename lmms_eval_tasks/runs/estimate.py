@@ -250,7 +250,11 @@ def _measured(
     )
     found = Cost(task, DATA, clips=clips, videos=len(clips), judge=judge)
     found.minutes = None if seconds is None else seconds / 60
-    return _with_model(found, work, model, batch)
+    _with_model(found, work, model, batch)
+    if docs and not replies and not paper.docs:  # no published length, and no example
+        found.reply = found.hours = None
+        found.dollars = found.dollars and None
+    return found
 
 
 def _mean(numbers: Sequence[float]) -> float:
