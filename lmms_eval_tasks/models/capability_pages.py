@@ -176,13 +176,13 @@ _CHECKPOINT = {
 
 
 def _command(
-    name: str, kind: Interface, model_class: Class, made: Sequence[RowRecipe]
+    name: str, kind: Interface, model_class: Class, row_recipes: Sequence[RowRecipe]
 ) -> Iterator[str]:
     """Yield the lines of a command that runs a class."""
     argument = next((key for key, own in _CHECKPOINT.items() if name in own), "pretrained")
-    checkpoint = recipes.checkpoint_of(made[0].model) if made else argument.upper()
+    checkpoint = recipes.checkpoint_of(row_recipes[0].model) if row_recipes else argument.upper()
     yield f"lmms_eval --model {name} \\"
-    if made or not model_class.media.ours or name == recipes.VLLM:
+    if row_recipes or not model_class.media.ours or name == recipes.VLLM:
         yield f"  --model_args {argument}={checkpoint} \\"
     batches = re.match(r"\d+", model_class.media.batches)
     options = "--force_simple " if kind == "simple" and len([*_entry(name).classes()]) > 1 else ""

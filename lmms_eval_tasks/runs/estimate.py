@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Item, LoadedData, Task
-from lmms_eval_tasks.command_options import environment
 from lmms_eval_tasks.context import RunModel
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.judges import JudgeConfig, costs, run
 from lmms_eval_tasks.judges.asking import run_scoring
+from lmms_eval_tasks.judges.config import environment
 from lmms_eval_tasks.judges.costs import CostEstimate, default_rate
 from lmms_eval_tasks.judges.prices import Price, counter
 from lmms_eval_tasks.judges.report import dollars, duration, price
@@ -489,21 +489,24 @@ def estimate_tables(each: Sequence[Cost], rate: float, with_model: bool) -> list
     def text(number: float | None, form: Callable[[float], str] = "{:,.0f}".format) -> str:
         return "unknown" if number is None else form(number)
 
-    def cells(one: Cost) -> Iterable[tuple[str, str]]:
-        judge, is_judged = one.judge, bool(one.judge.calls)
-        yield "requests", text(one.requests)
-        yield "videos", text(one.videos)
-        yield "minutes\nof video", NONE if one.minutes == 0 else text(one.minutes, "{:,.1f}".format)
+    def cells(cost: Cost) -> Iterable[tuple[str, str]]:
+        judge, is_judged = cost.judge, bool(cost.judge.calls)
+        yield "requests", text(cost.requests)
+        yield "videos", text(cost.videos)
         yield (
-            ("tokens in\n(text only)", text(one.text)) if text_alone
-            else ("tokens in", text(one.prompt))
+            "minutes\nof video",
+            NONE if cost.minutes == 0 else text(cost.minutes, "{:,.1f}".format),
+        )
+        yield (
+            ("tokens in\n(text only)", text(cost.text)) if text_alone
+            else ("tokens in", text(cost.prompt))
         )  # fmt: skip
-        yield "tokens out\n(assumed)", text(one.reply)
+        yield "tokens out\n(assumed)", text(cost.reply)
         if with_model:
-            on_gpu = one.gpus or one.hours is None
-            yield "GPU hours\n(A100)", text(one.hours, _hours) if on_gpu else NONE
-            yield "uploaded", NONE if one.uploaded == 0 else text(one.uploaded, byte_size)
-            yield "model's\nserver", NONE if one.gpus else text(one.dollars, dollars)
+            on_gpu = cost.gpus or cost.hours is None
+            yield "GPU hours\n(A100)", text(cost.hours, _hours) if on_gpu else NONE
+            yield "uploaded", NONE if cost.uploaded == 0 else text(cost.uploaded, byte_size)
+            yield "model's\nserver", NONE if cost.gpus else text(cost.dollars, dollars)
         yield "judge\nrequests", text(judge.calls)
         tokens = f"{judge.judge_tokens:,} + {judge.reply_tokens:,}"
         yield "judge tokens\nin + out", tokens if is_judged else NONE
