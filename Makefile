@@ -8,7 +8,7 @@
 #   make test-engine   tasks_vllm on a real vLLM engine, on a CPU
 #   make lock   the versions of a release, .ci/requirements.lock; LOCK=FILE installs them
 #   make dist   the wheel, tried in an empty environment
-#   make test-upstream   the contributions to others: that their tests fail without them, too
+#   make test-upstream [SOURCE=DIR]   each contribution alone, before and after; SOURCE: also on this source of lmms-eval
 # All make the environment first (once; most of it is PyTorch) and reuse it later.
 
 PYTHON ?= python3
@@ -66,7 +66,8 @@ test-engine: env
 	@VENV=$(VENV) .ci/test-engine
 
 test-upstream: env
-	$(BIN)/pytest tests/upstream/before.py tests/upstream
+	$(BIN)/python -m tests.upstream.alone $(SOURCE)
+	$(BIN)/pytest tests/upstream
 
 faults: env
 	@$(BIN)/python -m tests.faults

@@ -3,15 +3,17 @@
     python benchmarks/scale.py items [--benchmark NAME] [--data ROOT] [--times 1,10,100]
     python benchmarks/scale.py host [--times 1,10] [--processes 1,2,4]
     python benchmarks/scale.py judge [--times 1,10] [--flight 1,8,32]
+    python benchmarks/scale.py clip --data ROOT [--questions 1,192]
     python benchmarks/scale.py files
 
 `items`: a release (the packaged sample's, or ROOT's) whose entries are repeated with different
 names, without video files. Each phase has its own process; the figures are its processor time in
 seconds and its peak memory. Replies and verdicts are the examples of the estimate. `host`: complete
 runs of such a release through lmms-eval, text alone, with a made-up model and no judge. `judge`:
-saved replies are judged later, by an endpoint in another process that takes 200 ms. `files`: the
-files that a run opens, renames and locks in its cache and data, from Python's audit events in all
-of its processes.
+saved replies are judged later, by an endpoint in another process that takes 200 ms. `clip`:
+lmms-eval's class `openai` asks such an endpoint questions on one clip of MAIA. `files`: the files
+that a run opens, renames and locks in its cache and data, from Python's audit events in all of its
+processes.
 """
 
 from __future__ import annotations
@@ -292,6 +294,24 @@ def judged_later(told: argparse.Namespace) -> None:
                     )
 
 
+def asked_about_a_clip(told: argparse.Namespace) -> None:
+    """Print a line for each number of questions on a clip; the numbers take turns."""
+    print("questions  seconds  of processor     MB")
+    with slow_endpoint.started() as endpoint, tempfile.TemporaryDirectory() as folder:
+        set_by_us = {settings.DATA: told.data, settings.CACHE: f"{folder}/cache"}
+        env = {**os.environ, **{name: str(value) for name, value in set_by_us.items()}}
+        address = f"model_version={slow_endpoint.MODEL},base_url={endpoint.url},api_key=none"
+        model = ("--model", "openai", "--model_args", f"{address},num_concurrent=16")
+        for number, questions in enumerate([1, *told.questions * told.rounds]):
+            run = ("-m", "lmms_eval", *model, "--tasks", "maia_vsv", "--limit", questions)
+            used = ran(env, sys.executable, *run, "--output_path", f"{folder}/{number}")
+            if number:  # the first run makes the clip
+                print(
+                    f"{questions:9} {used.wall:8.1f} {used.seconds:13.1f} {used.memory:6.0f}",
+                    flush=True,
+                )
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 # Runs in every process of a run, and counts its file operations below the roots.
@@ -372,6 +392,9 @@ def main() -> None:
     one = part(through_host, "host", times="1,10", processes="1,2,4")
     one.add_argument("--rounds", type=int, default=2)
     part(judged_later, "judge", times="1,10", flight="1,8,32")
+    one = part(asked_about_a_clip, "clip", questions="1,192")
+    one.add_argument("--data", type=Path, required=True, help="data root with MAIA's videos")
+    one.add_argument("--rounds", type=int, default=3)
     part(files, "files")
     one = part(lambda told: phase(told.phase, told.benchmark, told.out), "phase")
     for name, kind in (("phase", str), ("benchmark", str), ("out", Path)):

@@ -161,10 +161,10 @@ def _count(check: Mapping[str, Json]) -> int:
 def saved_check(benchmark: str, fingerprint: str) -> JsonObject | None:
     """Return the stored check of a judge with its prompt; None if none can be read."""
     try:
-        found: Json = json.loads(file_of(benchmark, fingerprint).read_text(encoding="utf-8"))
+        check: Json = json.loads(file_of(benchmark, fingerprint).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("line"), str) else None
+    return check if isinstance(check, dict) and isinstance(check.get("line"), str) else None
 
 
 def record(

@@ -164,23 +164,23 @@ class DebateJudge(Judge):
         turns name an agent without a usable turn, and it is asked again. If no agent has a usable
         turn in a round, the debate ends with the round's most frequent status.
         """
-        said: list[Verdict] = []
+        verdicts: list[Verdict] = []
         for judge, turn in zip(self._judges, _TURNS, strict=True):
-            scores = [one.score for one in said]
-            agreed = len(said) == 2 and scores[0] == scores[1]
-            if agreed or (len(said) == 4 and scores[2:] == [None, None]):
+            scores = [verdict.score for verdict in verdicts]
+            agreed = len(verdicts) == 2 and scores[0] == scores[1]
+            if agreed or (len(verdicts) == 4 and scores[2:] == [None, None]):
                 break
-            seen = dict(zip(_TURNS, said, strict=False)) if turn.role else {}
-            asked = self._asked(criterion, turn, seen)
-            said.append(judge.verdict(asked, {**fields, **_reasons(seen)}))
-        final = said[-1]
-        if final.score is None and len(said) < len(_TURNS):
-            names = zip(_TURNS, said, strict=False)
-            told = "; ".join(f"{turn.agent}: {one.status}" for turn, one in [*names][-2:])
-            reason = f"no agent has a usable turn in round {len(said) // 2}: {told}"
-            final = Verdict(None, failure_of(said[-2:]), reason)
-        label, usage = self.config.label, total_usage(said)
-        return [replace(final, judge=label, usage=usage, parts=tuple(said))] * samples
+            earlier = dict(zip(_TURNS, verdicts, strict=False)) if turn.role else {}
+            turn_criterion = self._asked(criterion, turn, earlier)
+            verdicts.append(judge.verdict(turn_criterion, {**fields, **_reasons(earlier)}))
+        final = verdicts[-1]
+        if final.score is None and len(verdicts) < len(_TURNS):
+            names = zip(_TURNS, verdicts, strict=False)
+            last = "; ".join(f"{turn.agent}: {verdict.status}" for turn, verdict in [*names][-2:])
+            reason = f"no agent has a usable turn in round {len(verdicts) // 2}: {last}"
+            final = Verdict(None, failure_of(verdicts[-2:]), reason)
+        label, usage = self.config.label, total_usage(verdicts)
+        return [replace(final, judge=label, usage=usage, parts=tuple(verdicts))] * samples
 
     def _asked(self, base: Criterion, turn: _Turn, turns: Mapping[_Turn, Verdict]) -> Criterion:
         """Return the base criterion with the turn's texts after its own.

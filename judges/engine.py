@@ -102,7 +102,7 @@ class LanguageJudge(Judge):
     ) -> list[JudgeReply | ProviderError]:
         """Return a reply or an error for each of `samples`; replies are cached or paid for."""
         cache, label = self._run.cache, self.config.label
-        found: dict[int, JudgeReply | ProviderError] = {}
+        results: dict[int, JudgeReply | ProviderError] = {}
         try:
             identity = self.provider.identity
         except JudgeError as error:  # a local model's folder was removed after `preflight`
@@ -110,31 +110,31 @@ class LanguageJudge(Judge):
         keys = {sample: key(identity, request, sample) for sample in samples}
 
         def took(sample: int, reply: JudgeReply, *, paid: bool) -> None:
-            found[sample] = reply
+            results[sample] = reply
             self._run.ledger.reply(label, reply, paid=paid, cost=self._cost(reply))
 
         def missing() -> list[int]:
-            left = [sample for sample in samples if sample not in found]
-            for sample in left:
+            unanswered = [sample for sample in samples if sample not in results]
+            for sample in unanswered:
                 if cache is not None and (reply := cache.get(keys[sample])) is not None:
                     took(sample, reply, paid=False)
-            return [sample for sample in left if sample not in found]
+            return [sample for sample in unanswered if sample not in results]
 
         if missing():
             first, wait = keys[samples[0]], self._traffic.breaker.wait
             # Of two threads or processes with the same request, only one may pay.
             with cache.alone(first, wait) if cache else nullcontext():
-                while left := missing():
+                while unpaid := missing():
                     try:
-                        replies = self._pay(request, left)
+                        replies = self._pay(request, unpaid)
                     except ProviderError as error:
-                        found |= dict.fromkeys(left, error)
+                        results |= dict.fromkeys(unpaid, error)
                         break
                     about = {"criterion": criterion.name, "judge": label, "task": current_task()}
-                    for sample, reply in zip(left, replies, strict=False):
-                        kept = cache and cache.put(keys[sample], reply, request, about)
-                        took(sample, kept or reply, paid=True)
-        return [found[sample] for sample in samples]
+                    for sample, reply in zip(unpaid, replies, strict=False):
+                        cached = cache and cache.put(keys[sample], reply, request, about)
+                        took(sample, cached or reply, paid=True)
+        return [results[sample] for sample in samples]
 
     def _pay(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """Send one request within budget and limits, and return its replies.

@@ -175,28 +175,28 @@ def rated(
     if status in ("ok", "refused"):
         status, candidate = reply_text.to_judge(reply)
     nothing = 0.0 if status in CANDIDATE_FAILURES else None
-    done = dict.fromkeys(criteria, JudgedAnswer("", status, nothing, None))
+    answers = dict.fromkeys(criteria, JudgedAnswer("", status, nothing, None))
     if status == "ok":
         shown = {**fields, "candidate": candidate}
         first = [_RatingRequest(name, one, shown) for name, one in criteria.items()]
-        given = yield first
-        done = {
-            request.name: judged_answer(candidate, one)
-            for request, one in zip(first, given, strict=True)
+        verdicts = yield first
+        answers = {
+            request.name: judged_answer(candidate, verdict)
+            for request, verdict in zip(first, verdicts, strict=True)
         }
-        if all(one.status == "ok" for one in done.values()) and _mode(done) is None:
-            pairs = zip(first, given, strict=True)
-            given = yield [
-                _SampledRequest(a.name, a.criterion, shown, first=one) for a, one in pairs
+        if all(answer.status == "ok" for answer in answers.values()) and _mode(answers) is None:
+            pairs = zip(first, verdicts, strict=True)
+            verdicts = yield [
+                _SampledRequest(a.name, a.criterion, shown, first=verdict) for a, verdict in pairs
             ]
-            done = {
-                request.name: judged_answer(candidate, one)
-                for request, one in zip(first, given, strict=True)
+            answers = {
+                request.name: judged_answer(candidate, verdict)
+                for request, verdict in zip(first, verdicts, strict=True)
             }
-    failed = [one for one in done.values() if one.status != "ok"]
-    mode = None if failed else _mode(done)
+    failed = [one for one in answers.values() if one.status != "ok"]
+    mode = None if failed else _mode(answers)
     field = {"logprobs": "expected", "samples": "score"}.get(mode or "", "")
-    ratings = {name: getattr(one.verdict, field, None) for name, one in done.items()}
+    ratings = {name: getattr(one.verdict, field, None) for name, one in answers.items()}
     known = [value for value in ratings.values() if value is not None]
     return {
         "score": failed[0].score if failed else fmean(known) if known else None,
@@ -208,7 +208,7 @@ def rated(
                 "status": one.status,
                 "mass": one.verdict.expected_mass if one.verdict and mode == "logprobs" else None,
             }
-            for name, one in done.items()
+            for name, one in answers.items()
         },
     }
 
@@ -278,19 +278,19 @@ def sampled_verdict(judge: Judge, request: _SampledRequest) -> Verdict:
     # A judge of another session (a stand-in) draws the samples itself.
     if config != judge.config and judges.make_judge(judge.config) is judge:
         judge = judges.make_judge(config)
-    given = judge.verdicts(request.criterion, request.fields, SAMPLES)
-    scores = [one.score for one in given if one.score is not None]
-    enough = 2 * len(scores) > len(given)
-    told = f"mean of {len(scores)} of {len(given)} samples"
+    verdicts = judge.verdicts(request.criterion, request.fields, SAMPLES)
+    scores = [verdict.score for verdict in verdicts if verdict.score is not None]
+    enough = 2 * len(scores) > len(verdicts)
+    reason = f"mean of {len(scores)} of {len(verdicts)} samples"
     if not enough:
-        told = f"{len(given) - len(scores)} of {len(given)} samples have no score"
+        reason = f"{len(verdicts) - len(scores)} of {len(verdicts)} samples have no score"
     return Verdict(
         fmean(scores) if enough else None,
-        Status.OK if enough else failure_of(given),
-        told,
-        judge=given[0].judge,
-        model=given[0].model,
-        setup=given[0].setup,
-        usage=total_usage([*([request.first] if request.first else []), *given]),
-        parts=tuple(given),
+        Status.OK if enough else failure_of(verdicts),
+        reason,
+        judge=verdicts[0].judge,
+        model=verdicts[0].model,
+        setup=verdicts[0].setup,
+        usage=total_usage([*([request.first] if request.first else []), *verdicts]),
+        parts=tuple(verdicts),
     )

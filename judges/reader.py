@@ -240,10 +240,10 @@ def _verdict(
         UnreadableError: there are different objects; or the object is in a list, is doubted by the
             words around it, or occurs in a source (an untrusted text).
     """
-    found: list[ObjectSpan] = []
+    verdicts: list[ObjectSpan] = []
     for span in spans:
         value = span.value
-        if value is None or not keys & value.keys() or any(value == one.value for one in found):
+        if value is None or not keys & value.keys() or any(value == v.value for v in verdicts):
             continue
         if in_list(text, span):
             raise UnreadableError("a list, expected one object")
@@ -251,13 +251,13 @@ def _verdict(
             raise UnreadableError("an object that is denied, asked, supposed or an example")
         if is_quoted(value, text[span.start : span.end], sources):
             raise UnreadableError("the reply repeats an object of the candidate's text")
-        found.append(span)
-    if len(found) > 1:
+        verdicts.append(span)
+    if len(verdicts) > 1:
         raise UnreadableError("different verdicts in one reply")
-    if found and any(one[1] for one in key_places(outside(spans, text), keys)):
+    if verdicts and any(place[1] for place in key_places(outside(spans, text), keys)):
         # The object may have ended early, at the candidate's quoted brace inside its reason.
         raise UnreadableError("a key of the schema stands outside the object")
-    return found[0] if found else None
+    return verdicts[0] if verdicts else None
 
 
 def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseModel]]) -> str:
@@ -280,25 +280,25 @@ def _labelled(value: JsonObject, rest: str, labels: Sequence[tuple[str, BaseMode
     Raises:
         UnreadableError: the object, its reason or the text around it states another label too.
     """
-    known = {label.casefold(): meaning.model_dump(exclude=_REASONS) for label, meaning in labels}
-    made: JsonObject = {}
+    means = {label.casefold(): meaning.model_dump(exclude=_REASONS) for label, meaning in labels}
+    merged: JsonObject = {}
     for key, part in value.items():
         name, word = key.casefold(), part.strip(" .*").casefold() if isinstance(part, str) else ""
-        fields = known[word] if word in known and name not in _REASONS else {name: _boolean(part)}
-        if any(made.get(field, one) != one for field, one in fields.items()):
+        fields = means[word] if word in means and name not in _REASONS else {name: _boolean(part)}
+        if any(merged.get(field, v) != v for field, v in fields.items()):
             raise UnreadableError("different labels in one object")
-        made |= fields
+        merged |= fields
     words = [label for label, _ in labels]
-    given = [word for word in words if known[word.casefold()].items() <= made.items()]
-    for word in given:
+    stated = [word for word in words if means[word.casefold()].items() <= merged.items()]
+    for word in stated:
         label_words.check_around(rest, words, word)
     try:
-        of_reason = label_words.label(str(made.get("reason", "")), words, ())
+        of_reason = label_words.label(str(merged.get("reason", "")), words, ())
     except UnreadableError:
-        return made
-    if of_reason not in given:
+        return merged
+    if of_reason not in stated:
         raise UnreadableError("different labels in one reply")
-    return made
+    return merged
 
 
 def _boolean(value: Json) -> Json:

@@ -220,11 +220,11 @@ class JudgeConfig:
 
     def describe(self) -> JsonObject:
         """Return the settings as plain types, for results and logs; no secrets."""
-        found: JsonObject = {"provider": self.provider, "model": self.model or None}
+        description: JsonObject = {"provider": self.provider, "model": self.model or None}
         if self.provider in (OPENAI, HUGGINGFACE):
-            found |= {**vars(self.sampling), "repairs": self.repairs}
+            description |= {**vars(self.sampling), "repairs": self.repairs}
         if self.provider == OPENAI:
-            found |= {
+            description |= {
                 "base_url": self.base_url or DEFAULT_BASE_URL,
                 # A setting of earlier versions, which fingerprints of saved verdicts include.
                 "api_version": None,
@@ -233,13 +233,13 @@ class JudgeConfig:
                 "retries": self.retries,
             }
         if self.provider == HUGGINGFACE:
-            found |= {name: getattr(self, name) for name in ("device", "dtype", "revision")}
-            found |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
+            description |= {name: getattr(self, name) for name in ("device", "dtype", "revision")}
+            description |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
         if self.provider == PANEL:
-            found |= {"rule": self.rule, "tie": "lower"}  # `tie` stays for the same reason
+            description |= {"rule": self.rule, "tie": "lower"}  # `tie` stays for the same reason
         if self.members:
-            found["members"] = [member.describe() for member in self.members]
-        return found | {"version": _version("lmms-eval-tasks"), "comparable": self.comparable}
+            description["members"] = [member.describe() for member in self.members]
+        return description | {"version": _version("lmms-eval-tasks"), "comparable": self.comparable}
 
 
 def _version(package: str) -> str | None:

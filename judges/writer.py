@@ -307,29 +307,29 @@ def estimated(
 
     from lmms_eval_tasks.judges.costs import plan
 
-    wanted: list[Want[BaseModel]] = []
+    requests: list[Want[BaseModel]] = []
 
     def answer(wants: Sequence[Want[BaseModel]]) -> list[Verdict]:
-        wanted.extend(wants)
+        requests.extend(wants)
         return [Verdict(1.0, Status.OK.value, raw=json.dumps(want.stand_in)) for want in wants]
 
     for unit in units:
         _drive("", unit, answer)
-    made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
-    made.add_column("step")
+    table = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("step")
     for title in ("calls", "tokens in + out", "cost"):
-        made.add_column(title, justify="right")
-    for step in (*dict.fromkeys(want.name.split()[0] for want in wanted), "all"):
-        own = [want for want in wanted if step in ("all", want.name.split()[0])]
-        asked = []
-        for want in own:
-            shown = {**dict.fromkeys(want.criterion.images, ()), **want.fields}
-            asked.append((want.criterion, shown, json.dumps(want.stand_in)))
-        work = plan(config, asked, picture_tokens * sum(want.pictures for want in own))
+        table.add_column(title, justify="right")
+    for step in (*dict.fromkeys(want.name.split()[0] for want in requests), "all"):
+        group = [want for want in requests if step in ("all", want.name.split()[0])]
+        exchanges = []
+        for want in group:
+            fields = {**dict.fromkeys(want.criterion.images, ()), **want.fields}
+            exchanges.append((want.criterion, fields, json.dumps(want.stand_in)))
+        work = plan(config, exchanges, picture_tokens * sum(want.pictures for want in group))
         cost = "price unknown" if work.cost is None else dollars(work.cost)
         amount = f"{work.judge_tokens:,} + {work.reply_tokens:,}"
-        made.add_row(step, f"{work.calls:,}", amount, cost)
-    return made, [
+        table.add_row(step, f"{work.calls:,}", amount, cost)
+    return table, [
         *work.notes,
         f"assumed: {assumed}; no repeated requests",
         f"cost: {run.current().prices.origin}; replies in the cache are free",

@@ -181,26 +181,26 @@ def _ours(
     parts: Sequence[Mapping[str, Json] | str], row: PrintedRow, column: str, dashes: str
 ) -> tuple[str, OurNumber | str]:
     """Return a cell's kind, and our number for it or the reason why there is none."""
-    said: JsonObject = {"kind": row.group, "where": {}}
+    source: JsonObject = {"kind": row.group, "where": {}}
     for part in parts:
         if isinstance(part, str):
             return "", part
-        said |= {**part, "where": {**said["where"], **part.get("where", {})}}
-    values = [said.get("task"), said.get("metric"), *said["where"].values()]
-    by_kind = any(said["kind"] in one or "{group}" in one for one in values if one)
-    kind = said["kind"] if by_kind else ""
-    own = {"column": column, "group": row.group, "row": row.identity}
+        source |= {**part, "where": {**source["where"], **part.get("where", {})}}
+    values = [source.get("task"), source.get("metric"), *source["where"].values()]
+    by_kind = any(source["kind"] in value or "{group}" in value for value in values if value)
+    kind = source["kind"] if by_kind else ""
+    placeholders = {"column": column, "group": row.group, "row": row.identity}
 
     def filled(value: Json) -> str | None:
         value = value.get(kind) if isinstance(value, Mapping) else value
         # An average over models is a row without a model.
         is_none = value is None or (value == "{row}" and row.identity is None)
-        return None if is_none else str(value).format(**own)
+        return None if is_none else str(value).format(**placeholders)
 
-    task, metric = filled(said.get("task")), filled(said.get("metric"))
+    task, metric = filled(source.get("task")), filled(source.get("metric"))
     if task is None or metric is None:
         return kind, dashes
-    where = ((field, filled(value)) for field, value in said["where"].items())
+    where = ((field, filled(value)) for field, value in source["where"].items())
     return kind, OurNumber(task, metric, tuple((f, v) for f, v in where if v is not None))
 
 
@@ -239,20 +239,20 @@ def headline(task: str) -> Headline | None:
     if (benchmark := registry.of_task_name(task)) is None:
         return None
     board = stored(benchmark)
-    own = headlines(benchmark).get(task)
-    if own is None or "metric" not in own:
+    entry = headlines(benchmark).get(task)
+    if entry is None or "metric" not in entry:
         return None
-    beside = OurNumber(task, own["metric"])
-    found: dict[tuple[str, str | None], float] = {}
+    ours = OurNumber(task, entry["metric"])
+    published: dict[tuple[str, str | None], float] = {}
     for table in board["tables"]:
         # If several tables have a number, the first one counts.
-        found = found or {
+        published = published or {
             (cell.model, cell.identity): cell.value
             for line in cells(board, table)
             for cell in line
-            if cell.ours == beside and cell.figure is not None
+            if cell.ours == ours and cell.figure is not None
         }
-    return Headline(own["metric"], own.get("chance"), found)
+    return Headline(entry["metric"], entry.get("chance"), published)
 
 
 def plain(name: str) -> str:

@@ -34,8 +34,8 @@ def scales() -> Mapping[str, Scale]:
 @functools.cache
 def hubs() -> Mapping[str, str]:
     """Return the dataset of each benchmark on the Hugging Face hub (hubs.json)."""
-    found: Mapping[str, str] = _data("hubs.json")
-    return found
+    datasets: Mapping[str, str] = _data("hubs.json")
+    return datasets
 
 
 def _data(name: str) -> Json:

@@ -45,9 +45,10 @@ from typing_extensions import NotRequired, ReadOnly, TypeVar
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, ScoringSteps
-from lmms_eval_tasks.media import sources
+from lmms_eval_tasks.media import downloads, sources
+from lmms_eval_tasks.media.downloads import GitFiles, HubFiles
 from lmms_eval_tasks.media.sources import CheckedSource, Source
-from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils import interrupts, released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import digest
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
@@ -321,6 +322,9 @@ class Benchmark:
     name: ClassVar[str]
     title: ClassVar[str]  # the name in messages and tables
     how_to_get: ClassVar[str]  # a sentence that says where to get the data
+    # The released files that `data get` downloads; the first source has the data file.
+    downloads: ClassVar[Sequence[HubFiles | GitFiles]] = ()
+    by_hand: ClassVar[str] = ""  # a sentence on the files that the user has to get otherwise
     # Plural noun for the benchmark's records, in messages: items, segments, questions, videos.
     records: ClassVar[str]
     # Counts of the full set, with the keys of Release.counts.
@@ -410,19 +414,19 @@ class Benchmark:
 
     def _status(self, place: Path) -> DataStatus:
         release = self._read(place)
-        found = [
-            sources.check_source(one)
-            for one in self.sources(release, [*self.tasks])
-            if one.is_video
+        media = [
+            sources.check_source(source)
+            for source in self.sources(release, [*self.tasks])
+            if source.is_video
         ]
         of_paper = [released_files.compared(release.counts, self.paper_counts)]
         notes = [*(of_paper if self.paper_counts else []), *self.data_notes(release)]
-        if len(found) > 1:
-            notes += [one.summary(self.records) for one in found]
-        bad = {name: why for one in reversed(found) for name, why in one.bad.items()}
+        if len(media) > 1:
+            notes += [source.summary(self.records) for source in media]
+        bad = {name: why for source in reversed(media) for name, why in source.bad.items()}
         notes += [f"{name}: {why}" for name, why in {**release.problems, **bad}.items()]
-        missing = {name: why for one in found for name, why in one.missing.items()}
-        videos = {window.video for one in found for window in one.source.windows.values()}
+        missing = {name: why for source in media for name, why in source.missing.items()}
+        videos = {window.video for kind in media for window in kind.source.windows.values()}
         usable = len(videos - missing.keys())
         return DataStatus(release.place, release.digest, release.counts, usable, missing, notes)
 
@@ -453,8 +457,13 @@ class Benchmark:
                     there[f"{window.folder}/{window.path.name}"] = window.path
         return there
 
-    def prepare(self, source: Path, root: Path, link: bool) -> str:
+    def prepare(self, source: Path, root: Path, link: bool | None) -> str:
         """Validate the files of `source` and put them under `root`, as copies or links.
+
+        Args:
+            source: a folder or the data file.
+            root: the data root.
+            link: as in `released_files.put`.
 
         Returns:
             Lines for the user: the number of files, then the lines of `data status`.
@@ -463,15 +472,50 @@ class Benchmark:
             TasksError: the files are missing or do not match the schema, or the target folder has
                 other data.
         """
-        given, target = self.files(source.expanduser().absolute()), root / self.name
+        given = self.files(source.expanduser().absolute())
+        target = settings.data_folder(self.name, root)
         released_files.place(target, given, link)
         if hidden := given.keys() - self.files(target).keys():
             raise DataError(
                 f"{target}: another file there takes precedence over {min(hidden)}; remove it first"
             )
         status = self._status(target)
-        done = f"{'linked' if link else 'copied'} {len(given)} files to {target}"
-        return "\n".join([done, *status.notes, *filter(None, [released_files.listed(status.bad)])])
+        done = "copied" if link is False else "linked"
+        lines = [f"{done} {len(given)} files to {target}", *status.notes]
+        return "\n".join([*lines, *filter(None, [released_files.listed(status.bad)])])
+
+    def get(self, root: Path, say: Callable[[str], object]) -> None:
+        """Download the released files, and put them under a data root as `prepare` does.
+
+        Args:
+            root: the data root. The downloads stay in its folder `.downloads`.
+            say: prints lines for the user.
+
+        Raises:
+            TasksError: some files cannot be had. If the data file is not among them, the other
+                files are put in place.
+        """
+        command = f"lmms-eval-tasks data prepare {self.name} --from FOLDER"
+        if not self.downloads:
+            raise DataError(
+                f"{self.title} cannot be downloaded: {self.how_to_get}. Then: {command}"
+            )
+        folder = settings.data_folder(self.name, root).parent / ".downloads" / self.name
+        problems: list[str] = []
+        for source in self.downloads:
+            try:
+                with interrupts.at_interrupt(lambda: f"whole files are in {folder}"):
+                    downloads.download(source, folder, say)
+            except DataError as error:
+                problems.append(str(error))
+                if source is self.downloads[0]:
+                    break
+        else:
+            say(self.prepare(folder, root, None))
+        if self.by_hand:
+            say(f"by hand: {self.by_hand}; then: {command}")
+        if problems:
+            raise DataError("\n".join(problems))
 
     def tasks_of(self, row: str) -> tuple[str, ...]:
         """Return the tasks behind a row of a table: the task of that name, or a group's tasks."""

@@ -39,10 +39,10 @@ def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], 
     def over(command: Command) -> Command:
         @functools.wraps(command)
         def with_options(**option_values: Any) -> None:
-            said: dict[str, Any] = {
-                one: option_values.pop(name) or None for name, one in names.items()
+            setting_values: dict[str, Any] = {
+                setting: option_values.pop(name) or None for name, setting in names.items()
             }
-            with settings.use_options(said):
+            with settings.use_options(setting_values):
                 if checked:
                     settings.check_settings()
                     sample.ready()

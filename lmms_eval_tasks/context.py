@@ -222,6 +222,6 @@ def gathered(value: T) -> list[T]:
     processes = torch.distributed if torch is not None else None
     if processes is None or not processes.is_available() or not processes.is_initialized():
         return [value]
-    found: list[Any] = [None] * processes.get_world_size()
-    processes.all_gather_object(found, value)
-    return found
+    values: list[Any] = [None] * processes.get_world_size()
+    processes.all_gather_object(values, value)
+    return values

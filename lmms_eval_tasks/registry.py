@@ -49,18 +49,18 @@ def _entries() -> tuple[dict[str, EntryPoint], list[str]]:
 
     Nothing is imported.
     """
-    every = sorted(entry_points(group=GROUP), key=lambda one: (one.name, not _is_ours(one)))
-    found: dict[str, EntryPoint] = {}
+    every = sorted(entry_points(group=GROUP), key=lambda ep: (ep.name, not _is_ours(ep)))
+    entries: dict[str, EntryPoint] = {}
     left_out: list[str] = []
-    taken = {one.stem for one in Path(__file__).parent.iterdir()} | {"judges", "utils"}
-    for one in every:
-        if one.name in found and one.value != found[one.name].value:
-            left_out.append(f"{one.value}: {found[one.name].value} also has the name {one.name}")
-        elif one.name in taken and not _is_ours(one):
-            left_out.append(f"{one.value}: invalid name of a benchmark: {one.name}")
+    taken = {file.stem for file in Path(__file__).parent.iterdir()} | {"judges", "utils"}
+    for ep in every:
+        if ep.name in entries and ep.value != entries[ep.name].value:
+            left_out.append(f"{ep.value}: {entries[ep.name].value} also has the name {ep.name}")
+        elif ep.name in taken and not _is_ours(ep):
+            left_out.append(f"{ep.value}: invalid name of a benchmark: {ep.name}")
         else:
-            found.setdefault(one.name, one)
-    return found, left_out
+            entries.setdefault(ep.name, ep)
+    return entries, left_out
 
 
 ENTRIES, LEFT_OUT = _entries()
@@ -223,15 +223,15 @@ def selected(names: Collection[str]) -> list[str]:
         members |= {**{task: [] for task in benchmark.tasks}, **groups(benchmark.name)}
 
     def tasks_of(name: str) -> list[str]:
-        return [task for one in members[name] for task in tasks_of(one)] or [name]
+        return [task for member in members[name] for task in tasks_of(member)] or [name]
 
-    found: list[str] = []
+    tasks: list[str] = []
     for name in names:
-        if not (meant := [one for one in members if fnmatch(one, name)]):
+        if not (matching := [member for member in members if fnmatch(member, name)]):
             raise TasksError(
                 "no task or group of lmms-eval-tasks has the name "
                 f"{name}{nearest(name, members)} (all tasks: lmms-eval-tasks "
                 "list)"
             )
-        found += [task for one in meant for task in tasks_of(one)]
-    return list(dict.fromkeys(found))
+        tasks += [task for member in matching for task in tasks_of(member)]
+    return list(dict.fromkeys(tasks))

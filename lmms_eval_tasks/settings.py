@@ -73,15 +73,15 @@ def declare(
     Raises:
         ValueError: the name is malformed, or already declared.
     """
-    made: Setting[Any] = Setting(PREFIX + name)
+    entry: Setting[Any] = Setting(PREFIX + name)
     if not re.fullmatch("[A-Z][A-Z0-9_]*", name):
         raise ValueError(f"a setting cannot be called {name!r}: expected capitals, digits and _")
-    if made in TABLE:
-        raise ValueError(f"there is a setting {made} already")
-    made.form, made.metavar, made.help, made.is_option = form, metavar, description, is_option
-    made.default = False if form is bool else default
-    TABLE[made] = made
-    return made
+    if entry in TABLE:
+        raise ValueError(f"there is a setting {entry} already")
+    entry.form, entry.metavar, entry.help, entry.is_option = form, metavar, description, is_option
+    entry.default = False if form is bool else default
+    TABLE[entry] = entry
+    return entry
 
 
 # --- forms ----------------------------------------------------------------------------------------
@@ -347,16 +347,16 @@ def read_choices(variable: Setting[Any], choices: Mapping[str, Sequence[str]]) -
     Raises:
         TasksError: an option is unknown or is given twice, or its value is not allowed.
     """
-    given: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text(variable).split(","))):
         name, _, choice = (piece.strip() for piece in part.partition("="))
-        if choice not in choices.get(name, ()) or name in given:
-            forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in choices.items())
+        if choice not in choices.get(name, ()) or name in by_name:
+            forms = ", ".join(f"{option}={'|'.join(values)}" for option, values in choices.items())
             raise TasksError(
                 f"{as_typed(variable)}: {part}: expected {forms}, each name at most once"
             )
-        given[name] = choice
-    return {name: given.get(name, values[0]) for name, values in choices.items()}
+        by_name[name] = choice
+    return {name: by_name.get(name, values[0]) for name, values in choices.items()}
 
 
 def setting_note(variable: Setting[Any]) -> str:
@@ -422,7 +422,7 @@ def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
         )
     if not place.is_dir():
         raise DataError(
-            f"no {title} data at {place}. {how_to_get}. Then run: "
+            f"no {title} data at {place}. {how_to_get}. To put files in place: "
             f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE (or pass "
             f"{DATA.option} ROOT, where ROOT/{benchmark} is as its README says, or "
             f"{DATA.option} {SAMPLE} for the packaged sample; variable: {DATA})"
@@ -473,8 +473,8 @@ def frames_for(video: str, default: int = 32) -> int:
 
     `--frames` may name exceptions (MAIA, 4.4).
     """
-    named: dict[str, int] = dict(reversed(value(FRAMES)))
-    return named.get(video, named.get("", default))
+    frames: dict[str, int] = dict(reversed(value(FRAMES)))
+    return frames.get(video, frames.get("", default))
 
 
 # --- settings of benchmarks -----------------------------------------------------------------------

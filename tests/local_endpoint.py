@@ -104,6 +104,7 @@ class Recorded:
     path: str
     headers: dict[str, str]  # lower-case names
     json: Json
+    body: bytes = b""  # as it was sent; vendor_apis.py keeps none
 
 
 class LocalEndpoint:
@@ -203,7 +204,7 @@ class Handler(BaseHTTPRequestHandler):
         endpoint = self.server.endpoint
         request = json.loads(body)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        endpoint.record(Recorded(self.path, headers, request))
+        endpoint.record(Recorded(self.path, headers, request, body))
         if not _is_chat(self.path):
             return self._send(404, _error("unknown path", None))
         form = request.get("response_format", {"type": "text"})["type"]

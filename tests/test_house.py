@@ -205,7 +205,8 @@ def test_a_class_name_is_one_thing() -> None:
 FILLERS = {
     *("one", "it", "what", "there", "own", "left", "given", "taken", "told", "said", "heard"),
     *("seen", "shown", "known", "asked", "found", "made", "done", "read", "drawn", "held"),
-    *("kept", "chosen", "wanted", "named"),
+    *("kept", "chosen", "wanted", "named", "sure", "beside", "handed", "placed", "sent"),
+    *("received", "counted", "planned", "suited"),
 }
 # A key of a file, a side of a picture, or a name of somebody else's protocol.
 FILLERS_THAT_STAY = {
@@ -217,17 +218,17 @@ FILLERS_THAT_STAY = {
     ("report.invalid", "known"),  # `token_limit` of a results file
     ("utils.results_file", "asked"),
     ("sample.scenes", "shown"),  # the samples' YAML files
+    ("sample.scenes", "beside"),
     ("sample.render", "left"),  # left, top, right, bottom
     ("judges.providers.transport", "read"),  # httpcore's
 }
 
 
 def names_given(tree: ast.Module) -> Iterator[str]:
-    """The names of a module's fields, attributes, parameters and functions, methods included."""
+    """The names of a module's attributes, parameters, functions and all that has a type."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            fields = (part.target for part in node.body if isinstance(part, ast.AnnAssign))
-            yield from (field.id for field in fields if isinstance(field, ast.Name))
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -238,7 +239,7 @@ def names_given(tree: ast.Module) -> Iterator[str]:
 
 
 def test_names_say_what_they_hold() -> None:
-    """Fields, attributes, parameters and functions; a lambda's may be short."""
+    """Annotated names, attributes, parameters and functions; a lambda's may be short."""
     fillers = {
         (name.removeprefix(f"{PACKAGE}."), word)
         for name, file in modules().items()

@@ -276,14 +276,14 @@ def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) ->
     """Copied or linked, also twice; another file in a place stays, and nothing is put then."""
     benchmark, source = registry.load_benchmark(name), sample_root / name
     whole = benchmark.status(sample_root)
-    for link in (True, False):
+    for link in (True, None, False):
         place = tmp_path / str(link) / name
         for _ in range(2):
             told = benchmark.prepare(source, place.parent, link).splitlines()
         there = {path for path in place.rglob("*") if path.is_file()}
-        assert told[0] == f"{'linked' if link else 'copied'} {len(there)} files to {place}"
+        assert told[0] == f"{'copied' if link is False else 'linked'} {len(there)} files to {place}"
         assert set(benchmark.files(place).values()) == there
-        assert {path.is_symlink() for path in there} == {link}
+        assert {path.is_symlink() for path in there} == {bool(link)}
         found = benchmark.status(place.parent)
         assert (found.version, found.counts, found.problem) == (whole.version, whole.counts, "")
         # HAVEN's videos are no part of its release.
@@ -297,13 +297,14 @@ def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) ->
 
 
 def test_data_status_of_some_benchmarks_and_of_odd_roots(sample_root: Path, tmp_path: Path) -> None:
-    def run(*words: str) -> tuple[int, str]:
-        done = CliRunner().invoke(cli.app, ["data", "status", *words])
+    def run(*words: str, command: str = "status") -> tuple[int, str]:
+        done = CliRunner().invoke(cli.app, ["data", command, *words])
         return done.exit_code, str(done.exception) if done.exit_code else done.output
 
     deep = sample_root / "maia"
     for root in (sample_root, deep):  # one level too deep
-        code, told = run("maia", "--data", str(root))
+        code, told = run("maia", "maia", "--data", str(root))
+        assert told.count("maia: 2 of 100 videos") == 1
         assert code == 0
         assert "maia: 2 of 100 videos" in told
         assert "haven" not in told
@@ -312,6 +313,13 @@ def test_data_status_of_some_benchmarks_and_of_odd_roots(sample_root: Path, tmp_
         (("mai", "--data", str(sample_root)), "no benchmark 'mai'; did you mean maia?"),
     ):
         code, told = run(*words)
+        assert (code, says in told) == (1, True), told
+    for words, says in (
+        ((), "name a benchmark to download: cvrr_es, haven"),
+        (("mai",), "no benchmark 'mai'; did you mean maia?"),
+        (("maia", "--data", "sample"), "the packaged sample, which cannot take data: unset it"),
+    ):
+        code, told = run(*words, command="get")
         assert (code, says in told) == (1, True), told
     empty = registry.load_benchmark("maia").status(tmp_path)
     assert (empty.where, bool(empty.problem)) == (tmp_path / "maia", True)

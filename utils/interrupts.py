@@ -73,6 +73,14 @@ def ending(*, exits: bool) -> Iterator[None]:
         _active = None
 
 
+@contextmanager
+def as_usual() -> Iterator[None]:
+    """Context manager within which the signals do what Python's defaults do, also in `ending`."""
+    if _active is not None:
+        _active.forget()
+    yield
+
+
 class _Ears:
     """The handlers of some signals, and the thread that receives them."""
 

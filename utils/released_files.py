@@ -12,6 +12,7 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -204,26 +205,36 @@ def _csv_rows(file: Path) -> Iterator[dict[str, str | None]]:
 # --- copying and linking --------------------------------------------------------------------------
 
 
-def put(source: Path, target: Path, link: bool) -> None:
-    """Copy or link a file to its place, whole or not at all; the same file there stays."""
+def put(source: Path, target: Path, link: bool | None) -> None:
+    """Copy or link a file to its place, whole or not at all; the same file there stays.
+
+    Args:
+        source: the file.
+        target: its place.
+        link: True makes a symbolic link, False a copy; None a hard link, which takes no space, or a
+            copy where the disk has no hard links.
+    """
     if target.exists() and target.samefile(source):
         return
     temporary = target.with_name(f".{target.name}.part")
     temporary.unlink(missing_ok=True)
+    if link is None:
+        with suppress(OSError):
+            temporary.hardlink_to(real(source))
     if link:
         temporary.symlink_to(source)
-    else:
+    elif not temporary.exists():
         shutil.copyfile(source, temporary)
     temporary.replace(target)
 
 
-def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
+def place(target: Path, files: Mapping[str, Path], link: bool | None) -> None:
     """Copy or link files to their places in `target`; files with the same content stay.
 
     Args:
         target: a folder.
         files: file by its place in `target`.
-        link: make links instead of copies.
+        link: as in `put`.
 
     Raises:
         DataError: another file is in a place; then nothing is copied.
@@ -360,10 +371,10 @@ def _alike(folder: Path, name: str) -> list[Path]:
 @lru_cache(maxsize=256)
 def _listing(folder: Path, changed: int) -> dict[str, list[str]]:  # noqa: ARG001 - its state
     """Return the names in a folder, by their plain forms."""
-    found: dict[str, list[str]] = {}
+    listing: dict[str, list[str]] = {}
     for name in sorted(file.name for file in folder.iterdir()):
-        found.setdefault(_plain(name), []).append(name)
-    return found
+        listing.setdefault(_plain(name), []).append(name)
+    return listing
 
 
 def _plain(name: str) -> str:

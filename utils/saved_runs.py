@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -75,8 +76,8 @@ class SavedRun:
 
     def section(self, benchmark: str) -> Mapping[str, Json]:
         """Return a benchmark's section in the results file; empty if there is none."""
-        found: Mapping[str, Json] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
-        return found
+        content: Mapping[str, Json] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
+        return content
 
     def conditions(self, benchmark: str, may_fail: float) -> conditions.Record:
         """Return the conditions of the task's numbers, with those that only the sample file shows.
@@ -104,26 +105,26 @@ class SavedRun:
         return conditions.record(found)
 
     @functools.cached_property
-    def counted(self) -> tuple[int, int]:
+    def sample_counts(self) -> tuple[int, int]:
         """The numbers of samples in the file and in the run; 0 and 0 if the run's is not known."""
-        told = self.results.get("n-samples", {}).get(self.task, {})
-        if not isinstance(told.get("effective"), int):
+        counts = self.results.get("n-samples", {}).get(self.task, {})
+        if not isinstance(counts.get("effective"), int):
             return 0, 0
         offset = self.results.get("config", {}).get("offset") or 0
-        asked = min(told["effective"], told.get("original", told["effective"]) - offset)
-        return min(sum(1 for _ in self.samples), asked), asked
+        expected = min(counts["effective"], counts.get("original", counts["effective"]) - offset)
+        return min(sum(1 for _ in self.samples), expected), expected
 
     @property
     def cut_off(self) -> str:
         """A line if samples are missing, as after a kill during saving; else ""."""
-        found, asked = self.counted
-        text = f"{self.file.name} has {found:,} of the run's {asked:,} samples: run the task again"
-        return text if found < asked else ""
+        saved, total = self.sample_counts
+        text = f"{self.file.name} has {saved:,} of the run's {total:,} samples: run the task again"
+        return text if saved < total else ""
 
     def broken(self, share: float) -> str:
         """Return `cut_off` if more than this share of the samples is missing; else ""."""
-        found, asked = self.counted
-        return self.cut_off if asked - found > share * asked else ""
+        saved, total = self.sample_counts
+        return self.cut_off if total - saved > share * total else ""
 
 
 def find_sample_files(paths: Iterable[Path]) -> list[Path]:
@@ -199,14 +200,14 @@ def join_parts(runs: Sequence[SavedRun], may_fail: float) -> list[SavedRun]:
     Raises:
         DataError: data, options, prompts or judges of two parts differ; names both files.
     """
-    found: dict[tuple[str, str | None], list[SavedRun]] = {}
+    by_model: dict[tuple[str, str | None], list[SavedRun]] = {}
     for run in runs:
-        found.setdefault((run.task, run.model), []).append(run)
-    made: list[SavedRun] = []
-    for own in found.values():
-        parts = len(own) > 1 and all(map(_is_part, own))
-        made += [_joined(sorted(own, key=_offset), may_fail)] if parts else own
-    return made
+        by_model.setdefault((run.task, run.model), []).append(run)
+    joined_runs: list[SavedRun] = []
+    for same_runs in by_model.values():
+        parts = len(same_runs) > 1 and all(map(_is_part, same_runs))
+        joined_runs += [_joined(sorted(same_runs, key=_offset), may_fail)] if parts else same_runs
+    return joined_runs
 
 
 def _offset(run: SavedRun) -> int:
@@ -260,9 +261,9 @@ def refuse_twice(runs: Sequence[SavedRun]) -> None:
     Raises:
         DataError: there are two; names both files.
     """
-    seen: dict[tuple[str, str | None], SavedRun] = {}
+    first_runs: dict[tuple[str, str | None], SavedRun] = {}
     for run in runs:
-        other = seen.setdefault((run.task, run.model), run)
+        other = first_runs.setdefault((run.task, run.model), run)
         if other is not run:
             second = f"a second {run.task} run of {run.model or 'an unknown model'}"
             raise DataError(f"{run.file}: {second}, besides {other.file}; name only one of them")
@@ -287,6 +288,15 @@ def _misshapen(item: Mapping[str, Json]) -> str | None:
     return None
 
 
+def _not_finite(value: Json, name: str) -> str:
+    """Return the name of the first number in a value that is NaN or infinite; "" if none is."""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else name
+    parts = dict(enumerate(value)) if isinstance(value, list) else value
+    inside = parts.items() if isinstance(parts, dict) else ()
+    return next(filter(None, (_not_finite(one, f"{name}.{key}") for key, one in inside)), "")
+
+
 def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
     """Yield the samples of a run, each with its file and line."""
     parts = run.samples.parts if isinstance(run.samples, Chained) else (run.samples,)
@@ -302,7 +312,7 @@ def saved_items(run: SavedRun) -> list[JsonObject]:
     Raises:
         DataError: a sample has no item, or two have the same id; names the line.
     """
-    seen: dict[str, JsonObject] = {}
+    items: dict[str, JsonObject] = {}
     places: dict[str, str] = {}
     for where, sample in _located(run):
         item = sample.get(CARRIER)
@@ -314,7 +324,12 @@ def saved_items(run: SavedRun) -> list[JsonObject]:
             raise DataError(f"{where}: no `{CARRIER}` item of lmms-eval-tasks: {why}")
         if (name := _misshapen(item)) is not None:
             raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {MEND}")
-        if item["id"] in seen:
+        if bad := _not_finite(item, "")[1:]:
+            raise DataError(
+                f"{where}: {run.task}, doc {item['id']}: `{bad}` is NaN or infinite, which is no "
+                f"score; {MEND}"
+            )
+        if item["id"] in items:
             first = places[item["id"]]
             raise DataError(
                 f"{where}: {item['id']} occurs twice, first in {first}: delete "
@@ -323,8 +338,8 @@ def saved_items(run: SavedRun) -> list[JsonObject]:
             )
         places[item["id"]] = where
         if item["status"] != "not_run":  # from an older version: a task without requests
-            seen[item["id"]] = item
-    return [seen[name] for name in sorted(seen)]
+            items[item["id"]] = item
+    return [items[name] for name in sorted(items)]
 
 
 def numbers(results: Mapping[str, Json]) -> dict[str, JsonObject]:

@@ -283,9 +283,9 @@ def generate(
     import torch
 
     tokenizer, sampling = getattr(front, "tokenizer", front), request.sampling
-    length, wanted = inputs["input_ids"].shape[1], sampling.max_tokens or MAX_TOKENS
+    length, limit = inputs["input_ids"].shape[1], sampling.max_tokens or MAX_TOKENS
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    room = wanted if context is None else context - length
+    room = limit if context is None else context - length
     if room < 1:
         raise ValueError(f"a prompt of {length} tokens, but a context of only {context}")
     # Some tokenizers return token types for models without them.
@@ -295,30 +295,30 @@ def generate(
         for name, value in inputs.items()
         if name not in unknown
     }
-    drawn: dict[str, Any] = {"do_sample": bool(sampling.temperature)}
+    options: dict[str, Any] = {"do_sample": bool(sampling.temperature)}
     if sampling.temperature:
-        drawn |= {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0}
+        options |= {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0}
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices), torch.inference_mode():
         torch.manual_seed(random.Random(f"{sampling.seed or 0}/{sample}").getrandbits(63))
-        made = model.generate(
+        generated = model.generate(
             **moved,
-            **drawn,
-            max_new_tokens=min(wanted, room),
+            **options,
+            max_new_tokens=min(limit, room),
             return_dict_in_generate=True,
             output_logits=bool(request.top_logprobs),  # `output_scores` are after temperature
         )
-    ids = made.sequences[0, length:].tolist()
+    ids = generated.sequences[0, length:].tolist()
     ends = model.generation_config.eos_token_id or []
     hidden = {id_ for id_, text in _specials(tokenizer).items() if text not in _MARKERS}.union(ends)
-    shown = [place for place, id_ in enumerate(ids) if id_ not in hidden]
-    kept = [ids[place] for place in shown]
+    visible = [place for place, id_ in enumerate(ids) if id_ not in hidden]
+    visible_ids = [ids[place] for place in visible]
     tokens = None
     if request.top_logprobs:
-        rows = [torch.log_softmax(made.logits[place][0].float(), -1) for place in shown]
-        tokens = tuple(_tokens(tokenizer, kept, rows, request.top_logprobs))
+        rows = [torch.log_softmax(generated.logits[place][0].float(), -1) for place in visible]
+        tokens = tuple(_tokens(tokenizer, visible_ids, rows, request.top_logprobs))
     return JudgeReply(
-        text=_decode(tokenizer, kept),
+        text=_decode(tokenizer, visible_ids),
         finish=STOP if ids[-1] in ends else LENGTH,
         prompt_tokens=length,
         completion_tokens=len(ids),

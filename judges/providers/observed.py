@@ -29,11 +29,11 @@ class Observed:
     Args:
         say: called once for each ignored parameter, with a line that continues after the judge's
             name.
-        sure: replies that must lack an effect before the parameter counts as ignored.
+        min_lacking: replies that must lack an effect before the parameter counts as ignored.
     """
 
-    def __init__(self, say: Callable[[str], None], sure: int = SURE) -> None:
-        self._say, self._sure = say, sure
+    def __init__(self, say: Callable[[str], None], min_lacking: int = SURE) -> None:
+        self._say, self._min_lacking = say, min_lacking
         self._shown, self._lacked = Counter[str](), Counter[str]()
         self._samples: dict[int, list[str]] = {}  # by question, if its samples come one by one
         self._told: set[str] = set()
@@ -97,7 +97,7 @@ class Observed:
         if len(self._samples) > MOST:  # samples of questions that were given up
             self._samples.clear()
         if len(texts) >= ALIKE:
-            is_long = self._sure < SURE or len(texts[0]) >= LONG
+            is_long = self._min_lacking < SURE or len(texts[0]) >= LONG
             self._note("temperature", len(set(texts)) > 1, SHORT // SURE if is_long else 1)
 
     def _tell(self, form: str) -> None:
@@ -116,7 +116,7 @@ class Observed:
 
     def _is_sure(self, name: str) -> bool:
         """Return True if enough replies lack a parameter's effect."""
-        sure = self._sure * (SHORT // SURE if name == "temperature" else 1)
+        sure = self._min_lacking * (SHORT // SURE if name == "temperature" else 1)
         lacked, shown = self._lacked[name], self._shown[name]
         # A single effect proves a temperature, log-probabilities or a second choice.
         possible = shown == 0 or name in ("response_format", "max_tokens")

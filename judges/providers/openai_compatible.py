@@ -180,27 +180,27 @@ class OpenAIProvider:
 
         Its samples come in one reply, or one by one if the endpoint returns a single choice.
         """
-        found: list[str] = []
-        watching = Observed(found.append, sure=1)
-        drawn = replace(self.config.sampling, max_tokens=_SHOWN_TOKENS)
-        if drawn.temperature is not None:
-            drawn = replace(drawn, temperature=1.0)
+        lines: list[str] = []
+        watching = Observed(lines.append, min_lacking=1)
+        sampling = replace(self.config.sampling, max_tokens=_SHOWN_TOKENS)
+        if sampling.temperature is not None:
+            sampling = replace(sampling, temperature=1.0)
         if is_reasoning(self.config.model):
-            drawn = self.config.sampling
+            sampling = self.config.sampling
         messages = [{"role": "user", "content": _SHOWING}]
-        request = Request(messages, drawn, "showing", _SHOWN, top_logprobs=_SHOWN_LOGPROBS)
+        request = Request(messages, sampling, "showing", _SHOWN, top_logprobs=_SHOWN_LOGPROBS)
         before, self.observed = self.observed, watching
         try:
-            left = list(range(ALIKE))
-            while left:
-                left = left[len(self.complete(request, left)) :]
+            remaining = list(range(ALIKE))
+            while remaining:
+                remaining = remaining[len(self.complete(request, remaining)) :]
         except ProviderError as error:
-            found.append(
+            lines.append(
                 f"does not answer the test question that shows which parameters it ignores: {error}"
             )
         finally:
             self.observed = before
-        return [*found, *(f"rejects {name}" for name in self.left_out)]
+        return [*lines, *(f"rejects {name}" for name in self.left_out)]
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON of a batch's request for one sample, as far as this endpoint is known.

@@ -126,42 +126,42 @@ class Transport:
                     raise TransportError(f"{self._place} sent more than one reply to a request")
                 pairs = ((k.decode("latin-1"), v.decode("latin-1")) for k, v in response.headers)
                 headers = {name.lower(): value for name, value in pairs}
-                sent = _unpacked(response.iter_stream(), headers.get("content-encoding", ""))
+                payload = _unpacked(response.iter_stream(), headers.get("content-encoding", ""))
         except TransportError:
             raise
         except Exception as error:
             raise self._error(error, seconds) from error
         finally:
             self._idle.append(pool)
-        text = sent.decode("utf-8-sig", "replace")
+        text = payload.decode("utf-8-sig", "replace")
         if 200 <= response.status < 300:
             return Response(headers, text)
         if 300 <= response.status < 400:
             raise StatusError(response.status, headers, self._redirect(headers))
-        told: object = text
+        error_body: object = text
         with suppress(ValueError, RecursionError):
-            told = json.loads(text)
-        raise StatusError(response.status, headers, told)
+            error_body = json.loads(text)
+        raise StatusError(response.status, headers, error_body)
 
     def close(self) -> None:
         """End all requests in flight, and allow no further ones."""
         self._network.close()
 
     def _pool(self) -> httpcore.ConnectionPool:
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "ssl_context": self._tls,
             "max_connections": 1,
             "keepalive_expiry": _KEPT_ALIVE,
             "network_backend": self._network,
         }
         if not self._proxy:
-            return httpcore.ConnectionPool(**given)
+            return httpcore.ConnectionPool(**options)
         parts = urlsplit(self._proxy)
         auth = unquote(parts.username or ""), unquote(parts.password or "")
-        given |= {"proxy_auth": auth} if any(auth) else {}
+        options |= {"proxy_auth": auth} if any(auth) else {}
         url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         kind = httpcore.SOCKSProxy if parts.scheme.startswith("socks") else httpcore.HTTPProxy
-        return kind(proxy_url=url, **given)
+        return kind(proxy_url=url, **options)
 
     def _redirect(self, headers: Mapping[str, str]) -> str:
         """Return words on a redirect: its target, without anything that may be a key."""
@@ -361,17 +361,17 @@ class _Stream(httpcore.NetworkStream):
 
 def _addresses(host: str, port: int, until: _Deadline) -> list[str]:
     """Return the addresses of a host, looked up in a thread: the look-up has no timeout."""
-    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    results: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def look_up() -> None:
         try:
-            found.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            results.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except Exception as error:
-            found.put(error)
+            results.put(error)
 
     threading.Thread(target=look_up, daemon=True).start()
     try:
-        answer = found.get(timeout=until.seconds_left())
+        answer = results.get(timeout=until.seconds_left())
     except queue.Empty:
         raise httpcore.ConnectTimeout from None
     if isinstance(answer, Exception):

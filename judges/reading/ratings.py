@@ -143,10 +143,10 @@ def rating(text: str, field: FieldInfo) -> float | None:
 
 def ends(field: FieldInfo) -> list[float]:
     """Return the highest value of a field in a list; empty if it has none."""
-    found: list[Any] = [limit.le for limit in field.metadata if isinstance(limit, Le)]
+    highest: list[Any] = [limit.le for limit in field.metadata if isinstance(limit, Le)]
     if get_origin(field.annotation) is Literal:
-        found += sorted(o for o in get_args(field.annotation) if type(o) is int)[-1:]
-    return found
+        highest += sorted(o for o in get_args(field.annotation) if type(o) is int)[-1:]
+    return highest
 
 
 def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:

@@ -65,42 +65,42 @@ def write_prompts(benchmark: str, clone: Path, folder: Path) -> list[str]:
         raise PromptError(
             f"{benchmark}: the authors' prompts cannot be converted for this benchmark"
         )
-    known = json.loads((place / "authors.json").read_text(encoding="utf-8"))
-    own = [one for one in known if any((clone / file).is_file() for file in _files(one))]
-    if not own:
+    entries = json.loads((place / "authors.json").read_text(encoding="utf-8"))
+    usable = [entry for entry in entries if any((clone / file).is_file() for file in _files(entry))]
+    if not usable:
         where = "; ".join(
-            f"{', '.join(sorted(_files(one)))} of https://github.com/{one['repository']}"
-            for one in known
+            f"{', '.join(sorted(_files(entry)))} of https://github.com/{entry['repository']}"
+            for entry in entries
         )
         raise PromptError(
             f"{clone}: not the expected repository, or an older state of it; expected: {where}"
         )
-    told: list[str] = []
-    made = {}
-    for name, parts in [pair for one in own for pair in one["files"].items()]:
+    notes: list[str] = []
+    outputs = {}
+    for name, parts in [pair for entry in usable for pair in entry["files"].items()]:
         owner, file = Path(benchmark, name).parts[-2:]
         ours = resources.files(registry.package(owner)) / "prompts" / file
         text = yaml.safe_load(ours.read_text(encoding="utf-8"))
         for part in {**text, **parts}:
             source = parts.get(part, {"ours": "the authors have none"})
-            there = [clone / one for one in source.get("in", ()) if (clone / one).is_file()]
-            if there:
-                text[part] = _part(there[0], f"{name}, {part}", source)
+            present = [clone / path for path in source.get("in", ()) if (clone / path).is_file()]
+            if present:
+                text[part] = _part(present[0], f"{name}, {part}", source)
             elif "ours" in source:
-                told.append(f"{name}, {part}: ours ({source['ours']})")
+                notes.append(f"{name}, {part}: ours ({source['ours']})")
             else:
                 raise PromptError(f"{name}, {part}: {clone} has no {' or '.join(source['in'])}")
-        made[name] = folder / owner / file, text
+        outputs[name] = folder / owner / file, text
     packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
-    if kept := packaged - made.keys():
-        told.append(f"{', '.join(sorted(kept))}: our prompts (the authors publish none)")
-    for target, text in made.values():
+    if unchanged := packaged - outputs.keys():
+        notes.append(f"{', '.join(sorted(unchanged))}: our prompts (the authors publish none)")
+    for target, text in outputs.values():
         target.parent.mkdir(parents=True, exist_ok=True)
         lines = yaml.safe_dump(text, allow_unicode=True, sort_keys=False, width=10_000)
         target.write_text(lines, encoding="utf-8")
     return [
-        f"written: {', '.join(str(target) for target, _ in made.values())}",
-        *told,
+        f"written: {', '.join(str(target) for target, _ in outputs.values())}",
+        *notes,
         "as in our prompts, a model's text stands between tagged lines, and lists are "
         "numbered 1., 2.",
         f"use them with --prompts {folder}",

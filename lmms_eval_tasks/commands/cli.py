@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,8 +20,9 @@ from lmms_eval_tasks.commands import (
     leaderboard_command,
     report_command,
     saved_runs,
+    watch_command,
 )
-from lmms_eval_tasks.errors import DataError, TasksError, about_file
+from lmms_eval_tasks.errors import WRONG, DataError, TasksError, about_file, nearest
 from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
@@ -43,7 +45,10 @@ def main() -> None:
     """Run the command; an error for the user prints one message and exits with code 2."""
     try:
         with interrupts.ending(exits=True):
-            app()
+            sys.exit(app(standalone_mode=False))  # typer's exceptions are raised, not printed
+    except _WrongUsageError as error:
+        print_wrong_usage(error)
+        sys.exit(2)
     except TasksError as error:
         notify(str(error))
         sys.exit(2)
@@ -52,6 +57,31 @@ def main() -> None:
             raise
         notify(told)
         sys.exit(2)
+
+
+# The class of all errors in a command's arguments: typer's, or click's for older versions of typer.
+_WrongUsageError: Any = typer.BadParameter.__base__
+
+
+def print_wrong_usage(error: Any) -> None:
+    """Print one line about wrong arguments, with the nearest option; the help if there are none.
+
+    Args:
+        error: a `UsageError` of typer.
+    """
+    message = error.format_message()
+    if "\n" in message:  # the help of a group of commands
+        error.show()
+        return
+    path = error.ctx.command_path if error.ctx is not None else "lmms-eval-tasks"
+    more = f"see {path} --help"
+    # Only an option that does not exist has `possibilities`; a wrong one has just its name.
+    option = getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
+    if option and error.ctx is not None:
+        options = [name for param in error.ctx.command.params for name in param.opts]
+        message = f"there is no option {option}{nearest(option, [*options, '--help'])}"
+        more = f"{path} --help lists all"
+    notify(f"{message.rstrip('.')} ({more})")
 
 
 def _print_version(is_set: bool) -> None:
@@ -127,7 +157,7 @@ def status(
     root = settings.data_root()
     if settings.value(settings.DATA) and not root.is_dir():
         raise DataError(f"{root}: no such folder ({settings.DATA.option} ROOT, {settings.DATA})")
-    wanted = [registry.find_benchmark(name) for name in names or ()]
+    wanted = [registry.find_benchmark(name) for name in dict.fromkeys(names or ())]
     left = ("benchmark", "found", "where", "version")
     table = Table(
         *left,
@@ -152,21 +182,51 @@ def status(
         print(line)
 
 
+def _root() -> Path:
+    """Return the data root for a command that writes there: the sample is never changed."""
+    settings.check_settings()
+    if settings.is_sample():
+        raise DataError(
+            f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
+            "unset it, or set it to a folder"
+        )
+    return settings.data_root()
+
+
 @data_app.command()
+@with_settings(settings.DATA, checked=False)
+def get(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="BENCHMARK...", help=f"Of: {', '.join(registry.NAMES)}."),
+    ] = None,
+) -> None:
+    """Download what is public of a benchmark, and put it under the data root; can be resumed."""
+    if not names:
+        raise DataError(f"name a benchmark to download: {', '.join(registry.NAMES)}")
+    root, problems = _root(), 0
+    for benchmark in [registry.find_benchmark(name) for name in dict.fromkeys(names)]:
+        try:
+            benchmark.get(root, partial(print, flush=True))
+        except DataError as error:
+            problems += 1
+            notify(f"{benchmark.name}: {error}")
+    if problems:
+        raise typer.Exit(WRONG)
+
+
+@data_app.command()
+@with_settings(settings.DATA, checked=False)
 def prepare(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
+    *,
     source: Annotated[
         Path, typer.Option("--from", help="The data file, or the folder that holds it.")
     ],
     link: Annotated[bool, typer.Option(help="Make links instead of copies.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    if settings.is_sample():  # the sample is never changed
-        raise DataError(
-            f"{settings.DATA}=sample stands for the packaged sample, which cannot take data: "
-            "unset it, or set it to a folder"
-        )
-    print(registry.find_benchmark(benchmark).prepare(source, settings.data_root(), link))
+    print(registry.find_benchmark(benchmark).prepare(source, _root(), link))
 
 
 @app.command()
@@ -230,6 +290,7 @@ app.command("rescore")(saved_runs.rescore_command)
 app.command("judge")(saved_runs.judge_command)
 app.command("doctor")(doctor_command.doctor_command)
 app.command("agreement")(agreement_command.agreement_command)
+app.command("watch")(watch_command.watch_command)
 app.command("report")(report_command.report_command)
 app.add_typer(leaderboard_command.leaderboard_app, name="leaderboard")
 app.add_typer(judge_commands.cache_app, name="cache")

@@ -78,7 +78,7 @@ def judge_command(
 
 def _judges(saved: Saved, spec: str) -> dict[str, str]:
     """Return the judge of each benchmark that has something to judge; `spec` is `--judge`."""
-    found: dict[str, str] = {}
+    judges: dict[str, str] = {}
     for name, own in saved:
         benchmark = registry.load_benchmark(name)
         judge = spec or saved_judge(benchmark, own)
@@ -88,8 +88,8 @@ def _judges(saved: Saved, spec: str) -> dict[str, str]:
                     f"{name}: answers are not judged, and the saved run's judge has settings that "
                     "only its file tells: name the file with --judge FILE.yml, or another judge"
                 )
-            found[name] = judge
-    return found
+            judges[name] = judge
+    return judges
 
 
 def _why_not(saved: Saved) -> str:

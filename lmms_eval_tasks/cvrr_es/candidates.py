@@ -99,20 +99,20 @@ def align(name: str, answer_files: Mapping[str, AnswerFile], release: CvrrReleas
     Answers to questions that cannot be used (`release.problems`) are left out with the questions.
     Dimensions that the release lacks are ignored.
     """
-    found: dict[str, str] = {}
+    answers: dict[str, str] = {}
     problems: list[str] = []
     for dimension, places in release.places.items():
         if dimension not in answer_files:
             problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
         file, entries = answer_files[dimension]
-        known = {one.id: one for one in release.questions if one.dimension == dimension}
-        joined = _joined(entries, places, known)
+        questions = {q.id: q for q in release.questions if q.dimension == dimension}
+        joined = _joined(entries, places, questions)
         texts = {place: entries[number].text for place, number in joined.items()}
-        told = {
+        faults = {
             "answers that fit no question of the release, or several questions": [
-                one.id or repr(one.question)
-                for number, one in enumerate(entries)
+                entry.id or repr(entry.question)
+                for number, entry in enumerate(entries)
                 if number not in joined.values()
             ],
             "answers whose `A` is not a text": [
@@ -123,11 +123,11 @@ def align(name: str, answer_files: Mapping[str, AnswerFile], release: CvrrReleas
             ],
         }
         problems += [
-            f"{file}: {why}: {len(own):,}, first {own[0]}" for why, own in told.items() if own
+            f"{file}: {why}: {len(ids):,}, first {ids[0]}" for why, ids in faults.items() if ids
         ]
-        found |= {place: text for place, text in texts.items() if text is not None}
-    ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
-    empty = tuple(one for one, text in ordered.items() if reply_text.reply_status(text) == "empty")
+        answers |= {place: text for place, text in texts.items() if text is not None}
+    ordered = {q.id: answers[q.id] for q in release.questions if q.id in answers}
+    empty = tuple(key for key, text in ordered.items() if reply_text.reply_status(text) == "empty")
     return Aligned(name, ordered, empty, tuple(problems))
 
 
@@ -141,25 +141,25 @@ def _joined(
     Ids in saved samples are places in a file, which may differ between releases: an answer belongs
     to the question with the same text, video and reference, even under another id.
     """
-    asked = {place: _fold(question) for place, question in places.items()}
-    if not any(one.id for one in entries):
-        by_text = join([_fold(one.question) for one in entries], list(asked.values()))
-        return {list(asked)[place]: number for number, place in by_text.items()}
-    found: dict[str, int] = {}
+    texts = {place: _fold(question) for place, question in places.items()}
+    if not any(entry.id for entry in entries):
+        by_text = join([_fold(entry.question) for entry in entries], list(texts.values()))
+        return {list(texts)[place]: number for number, place in by_text.items()}
+    joined: dict[str, int] = {}
     wheres: dict[tuple[str, str, str], list[str]] = {}
-    for place, own in questions.items():
-        wheres.setdefault((_fold(own.question), own.video_id, own.reference), []).append(place)
-    for number, one in enumerate(entries):
-        text = _fold(one.question)
-        alike = wheres.get((text, one.video, one.reference), [])
+    for place, q in questions.items():
+        wheres.setdefault((_fold(q.question), q.video_id, q.reference), []).append(place)
+    for number, row in enumerate(entries):
+        text = _fold(row.question)
+        alike = wheres.get((text, row.video, row.reference), [])
         # For a file without video or reference, and for a row of the annotations that cannot be
         # used.
-        if not (one.video and one.reference) or one.id not in questions:
-            alike = [*alike, one.id] if one.id in asked and text in ("", asked[one.id]) else alike
-        free = [place for place in alike if place not in found]
+        if not (row.video and row.reference) or row.id not in questions:
+            alike = [*alike, row.id] if row.id in texts and text in ("", texts[row.id]) else alike
+        free = [place for place in alike if place not in joined]
         if free:
-            found[one.id if one.id in free else free[0]] = number
-    return found
+            joined[row.id if row.id in free else free[0]] = number
+    return joined
 
 
 def _fold(text: str) -> str:
@@ -212,12 +212,12 @@ def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[st
     the same result.
     """
     ends = [number for number, text in enumerate(texts) if text in unique]
-    found: list[tuple[tuple[str, ...], int]] = []
+    stretches: list[tuple[tuple[str, ...], int]] = []
     for start, end in zip([-1, *ends], [*ends, len(texts)], strict=True):
         last = ("",) if end == len(texts) else (texts[end],)
         stretch = (*texts[max(start, 0) : end], *last)
-        found += [(stretch, number - start) for number in range(max(start, 0), end)]
-    return found
+        stretches += [(stretch, number - start) for number in range(max(start, 0), end)]
+    return stretches
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -234,24 +234,24 @@ def read_candidates(paths: Sequence[Path]) -> Candidates:
         DataError: a path does not exist or has no answers; a file is of another form; a candidate
             has two files of a dimension.
     """
-    found: Candidates = {}
+    candidates: Candidates = {}
     for path in dict.fromkeys(path.expanduser().resolve() for path in paths):
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
-        given = [*_predictions(path), *_saved(path)]
-        if not given:
+        answer_files = [*_predictions(path), *_saved(path)]
+        if not answer_files:
             raise DataError(
                 f"{path}: no answers (expected MODEL/DIMENSION.json with {{Q, "
                 f"A}}, or *_samples_{ANSWERS}DIMENSION.jsonl)"
             )
-        for name, dimension, answers in given:
-            other = found.setdefault(name, {}).setdefault(dimension, answers)
+        for name, dimension, answers in answer_files:
+            other = candidates.setdefault(name, {}).setdefault(dimension, answers)
             if other.file != answers.file:
                 raise DataError(
                     f"two files with answers in {dimension} by {name}: {other.file} and "
                     f"{answers.file}; name one of them, or rename a folder"
                 )
-    return found
+    return candidates
 
 
 def plain_question(value: object) -> str | None:

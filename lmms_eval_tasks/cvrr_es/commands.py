@@ -66,22 +66,22 @@ def debate_command(
     said = out.with_name(f"{out.stem}{ENDING}")
     for file in (out, said):
         check_output(file)
-    asked, notes = _asked(candidates)
+    answers, notes = _asked(candidates)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         config = reference.config(judge, environment(dry_run), single=single)
-        _check_old(out, config.label, asked)
+        _check_old(out, config.label, answers)
         for line in notes:
             print(line)
-        planned = reference.estimate(config, asked)
+        planned = reference.estimate(config, answers)
         if dry_run:
-            print(f"{len(asked):,} answers to rate with {config.label}")
+            print(f"{len(answers):,} answers to rate with {config.label}")
             print("\n".join(planned))
             return
         judges.preflight(config, [reference.reference_criterion()])
         notify(judges.announcement(config, load_judge_prompt(reference.ROUND).name))
         for line in planned:
             notify(line)
-        rated = reference.rate(judges.make_judge(config), asked)
+        rated = reference.rate(judges.make_judge(config), answers)
         current.progress.close()
         write_lines(said, (one.transcript(config.label) for one in rated))
         write_lines(out, (one.row(config.label).as_dict() for one in rated))
@@ -103,15 +103,15 @@ def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
         DataError: the answers do not fit the release, or questions cannot be used.
     """
     place = settings.required_folder("cvrr_es", "CVRR-ES", release.HOW_TO_GET)
-    found = release.read_release(place)  # videos are not opened: the debate has texts only
-    stop(found.place, bad_items(found.problems, "questions cannot be used"))
-    aligned = candidate_files.fitting(paths, found)
-    notes = [problem for one in aligned for problem in one.problems]
+    data = release.read_cvrr(place)  # videos are not opened: the debate has texts only
+    stop(data.place, bad_items(data.problems, "questions cannot be used"))
+    aligned = candidate_files.fitting(paths, data)
+    notes = [problem for c in aligned for problem in c.problems]
     notes += [
-        f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
-        for one in aligned
+        f"{c.candidate}: {len(c.answers):,} answers, {len(c.empty):,} of them empty"
+        for c in aligned
     ]
-    return reference.asked_about(found, aligned), notes
+    return reference.asked_about(data, aligned), notes
 
 
 def _check_old(out: Path, label: str, answers: Iterable[AnswerToRate]) -> None:
@@ -168,17 +168,17 @@ def reliability_command(
         check_output(file)
     loaded = rating_files.load_ratings(ratings)
     compared = rating_files.load_ratings(reference) if reference else None
-    found = report(loaded.rows, compared.rows if compared else [])
-    told = [line for one in (loaded, compared) if one for line in _told(one)]
-    found["notes"] = [*dict.fromkeys(told), *found["notes"]]
-    show(table_console(), tables.printed(found))
-    for note in found["notes"]:
+    study = report(loaded.rows, compared.rows if compared else [])
+    notes = [line for one in (loaded, compared) if one for line in _told(one)]
+    study["notes"] = [*dict.fromkeys(notes), *study["notes"]]
+    show(table_console(), tables.printed(study))
+    for note in study["notes"]:
         print(note)
     if output is not None:
-        write_json(output, found)
+        write_json(output, study)
         print(f"{output}: everything as JSON")
     if html is not None:
-        write_text(html, page.html(found))
+        write_text(html, page.html(study))
         print(f"{html}: the report as a page")
     invalid.stop(
         {

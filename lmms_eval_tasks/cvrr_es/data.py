@@ -82,10 +82,10 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
         DataError: candidates or ratings are not named or do not fit, or no candidate answered a
             question that can be asked.
     """
-    found: CvrrRelease = loaded.release
+    release: CvrrRelease = loaded.release
     judging = [task for task in names if task in JUDGE_TASKS]
     if not judging:
-        return CvrrData(found, loaded.sources)
+        return CvrrData(release, loaded.sources)
     first: list[RatingRow] = []
     if any(JUDGE_TASKS[task] != "first" for task in judging):
         rating_files = settings.value(CVRR_RATINGS)
@@ -96,30 +96,30 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
                 f"{CVRR_RATINGS}=PATH,PATH)"
             )
         first = ratings.read_ratings(rating_files)
-    answered = aligned(found)
+    answered = aligned(release)
     lost = loaded.left_out(judging[0])
-    if not any(name not in lost for one in answered for name in one.answers):
+    if not any(name not in lost for candidate in answered for name in candidate.answers):
         raise DataError("no candidate has an answer to a usable question")
     expected = {
-        AnswerKey(q.id, one.candidate): ratings.rated_hash(
-            q.question, q.video_id, one.answers[q.id]
+        AnswerKey(q.id, candidate.candidate): ratings.rated_hash(
+            q.question, q.video_id, candidate.answers[q.id]
         )
-        for one in answered
-        for q in found.questions
-        if q.id in one.answers
+        for candidate in answered
+        for q in release.questions
+        if q.id in candidate.answers
     }
-    shown, compared = (ratings.same(rows, expected) for rows in (first, reference()))
-    given: dict[str, Any] = {
+    first_same, reference_same = (ratings.same(rows, expected) for rows in (first, reference()))
+    arguments: dict[str, Any] = {
         "candidates": answered,
-        "places": {one.id: QuestionPlace(one.dimension, one.video_id) for one in found.questions},
-        "first": shown.rows,
-        "reference": compared.rows,
+        "places": {q.id: QuestionPlace(q.dimension, q.video_id) for q in release.questions},
+        "first": first_same.rows,
+        "reference": reference_same.rows,
         "rule": selection.parse(settings.text(CVRR_SELECTION)),
         "judge": running_model(),
     }
-    rated = {task: make_judge_task(task, **given) for task in judging}
-    others = shown.others + compared.others
-    return CvrrData(found, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
+    rated = {task: make_judge_task(task, **arguments) for task in judging}
+    others = first_same.others + reference_same.others
+    return CvrrData(release, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
 
 
 def _asks(task: str, question: CvrrQuestion) -> bool:
@@ -141,9 +141,9 @@ def aligned(release: CvrrRelease) -> list[Aligned]:
             f"(or {CVRR_CANDIDATES}=PATH,PATH)"
         )
     fitting = candidates.fitting(paths, release)
-    named: dict[str, str] = {}
+    slugs: dict[str, str] = {}
     for one in fitting:
-        other = named.setdefault(slug(one.candidate), one.candidate)
+        other = slugs.setdefault(slug(one.candidate), one.candidate)
         if other != one.candidate:
             raise DataError(
                 f"candidates {other} and {one.candidate} would have the same metrics "
@@ -165,9 +165,9 @@ def reference() -> list[RatingRow]:
             f"{', '.join(map(str, paths))}: no ratings of the round `reference` "
             "(--cvrr-reference); to make some: lmms-eval-tasks debate"
         )
-    seen: dict[AnswerKey, str] = {}
+    judges: dict[AnswerKey, str] = {}
     for row in rows:
-        other = seen.setdefault(row.item, row.judge)
+        other = judges.setdefault(row.item, row.judge)
         if other != row.judge:
             raise DataError(
                 f"{row.question}, {row.candidate}: reference ratings by {other} "
@@ -179,7 +179,7 @@ def reference() -> list[RatingRow]:
 # --- docs -----------------------------------------------------------------------------------------
 
 
-def task_docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
+def make_cvrr_docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
     """The docs of a task, in the release's order, then by candidate."""
     rows = questions(loaded, task)
     return cast(CvrrData, loaded).rated[task].docs(rows) if task in JUDGE_TASKS else rows
@@ -264,19 +264,19 @@ def _of_mixture(judge_task: JudgeTask) -> Iterator[str]:
 
 def _of_judges(data: CvrrData) -> dict[str, object]:
     """The candidates, the counts of ratings that may be shown, and the judges of a mixture."""
-    told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
-    for one in data.candidates:
-        told["candidates"][one.candidate] = {
-            "answers": len(one.answers),
-            "empty": len(one.empty),
-            "problems": list(one.problems),
+    details: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
+    for candidate in data.candidates:
+        details["candidates"][candidate.candidate] = {
+            "answers": len(candidate.answers),
+            "empty": len(candidate.empty),
+            "problems": list(candidate.problems),
         }
     for task, rated in data.rated.items():
-        if judges := Counter(row.judge for own in rated.first.values() for row in own):
-            told["first_ratings"][task] = {"judges": dict(sorted(judges.items()))}
+        if judges := Counter(row.judge for rows in rated.first.values() for row in rows):
+            details["first_ratings"][task] = {"judges": dict(sorted(judges.items()))}
         if rated.rule:
-            told["selection"] = str(rated.rule)
-            told["selected"][task] = {
+            details["selection"] = str(rated.rule)
+            details["selected"][task] = {
                 f"{'all' if fold is None else f'fold {fold}'}, {dimension}": {
                     "judges": list(judges),
                     "fell_back": not judges,
@@ -284,4 +284,4 @@ def _of_judges(data: CvrrData) -> dict[str, object]:
                 }
                 for (fold, dimension), judges, kappa in rated.choices.values()
             }
-    return {name: own for name, own in told.items() if own}
+    return {name: value for name, value in details.items() if value}

@@ -59,14 +59,14 @@ def _judged(folder: Path) -> Iterator[KnownAnswer]:
         for file in sorted(folder.glob(f"*/{dimension}.json")):
             for number, row in enumerate(released_files.read_table(file), 1):
                 parts = [part for part in row if isinstance(part, dict)] if row else []
-                asked: dict[str, Any] = next((part for part in parts if "q" in part), {})
-                said = next((part for part in parts if "score" in part), None)
-                question = candidates.plain_question(asked.get("q"))
+                fields: dict[str, Any] = next((part for part in parts if "q" in part), {})
+                judgement = next((part for part in parts if "score" in part), None)
+                question = candidates.plain_question(fields.get("q"))
                 reference, answer = map(
-                    candidates.plain_answer, (asked.get("a"), asked.get("pred"))
+                    candidates.plain_answer, (fields.get("a"), fields.get("pred"))
                 )
                 try:
-                    label = Judgement.model_validate(said).pred
+                    label = Judgement.model_validate(judgement).pred
                 except ValidationError:  # one label is "partially correct"
                     continue
                 if question and reference and answer:
@@ -78,12 +78,12 @@ def _judged(folder: Path) -> Iterator[KnownAnswer]:
                         "reference": reference,
                         "candidate": file.parent.name,
                     }
-                    known = {"correct": float(label == "correct")}
-                    yield KnownAnswer(f"{ANSWERS}{dimension}", doc, answer, known)
+                    right_verdicts = {"correct": float(label == "correct")}
+                    yield KnownAnswer(f"{ANSWERS}{dimension}", doc, answer, right_verdicts)
 
 
 def _of_sample(place: Path, tasks: Mapping[str, Task]) -> Iterator[KnownAnswer]:
-    found = data.CvrrData(release.read_release(place))
+    found = data.CvrrData(release.read_cvrr(place))
     for name in (f"{ANSWERS}{dimension}" for dimension in DIMENSIONS):
         for doc in data.questions(found, name):
             kept = tasks[name].log_fields(doc)

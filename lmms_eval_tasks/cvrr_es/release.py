@@ -25,6 +25,7 @@ from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.media.downloads import HubFiles
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import digest
@@ -32,11 +33,15 @@ from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import FileName, Text, validation_problems
 
 HOW_TO_GET = (
-    "Annotations and videos: "
-    "https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
-    "lmms-eval/CVRR-ES on the Hugging Face hub. Their licences disagree (MIT, "
-    "CC BY, CC BY-NC-SA): use them only for non-commercial purposes; this "
-    "package holds none of them"
+    "lmms-eval-tasks data get cvrr_es downloads annotations and videos from the Hugging Face hub "
+    "(lmms-eval/CVRR-ES); the authors' own archive is linked at "
+    "https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite. Their licences disagree (MIT, CC BY, "
+    "CC BY-NC-SA): use them only for non-commercial purposes; this package holds none of them"
+)
+DOWNLOADS = (HubFiles("lmms-eval/CVRR-ES", ("*.parquet", "*.zip")),)
+BY_HAND = (
+    "where videos are missing, the authors' own archive, linked at "
+    "https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite"
 )
 UNPACKED = "CVRR-ES"  # the folder inside both archives
 _PARQUET = "test-*.parquet"  # a dimension's only file on the hub
@@ -101,7 +106,7 @@ class _Row(BaseModel):
     VideoID: FileName
 
 
-def read_release(folder: Path) -> CvrrRelease:
+def read_cvrr(folder: Path) -> CvrrRelease:
     """Read and validate the dimensions in a folder; cached until an annotation file changes.
 
     Raises:
@@ -185,6 +190,6 @@ def media_sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
     return [Source(tasks=names, windows=windows)]
 
 
-def status_notes(release: CvrrRelease) -> list[str]:
+def list_missing(release: CvrrRelease) -> list[str]:
     """Lines for `data status` on the dimensions that are missing."""
     return [f"{name}: missing" for name in DIMENSIONS if name not in release.annotations]

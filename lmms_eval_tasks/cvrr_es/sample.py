@@ -38,11 +38,11 @@ _TASKS = tuple(f"{ANSWERS}{one}" for one in DIMENSIONS)
 _BEST = float(HIGHEST_SCORE)
 PLAYED = Played(
     tasks=("cvrr_es",),
-    oracle={
+    expected={
         **{one: {"acc": 1.0, "acc_valid": 1.0, "score_valid": _BEST} for one in _TASKS},
         "cvrr_es": {"mean_acc_skip_empty": 1.0, "mean_score_skip_empty": _BEST},
     },
-    coin=(Chance("answers", _TASKS, lambda item: item["right"], lambda _: 0.5),),
+    chances=(Chance("answers", _TASKS, lambda item: item["right"], lambda _: 0.5),),
     headline=("cvrr_es", "mean_acc_skip_empty"),
 )
 
@@ -70,8 +70,8 @@ class _Told(TypedDict):
 
 @functools.cache
 def _told() -> _Told:
-    found: _Told = scenes.load_scenes(__file__, "sample_questions_yaml")
-    return found
+    content: _Told = scenes.load_scenes(__file__, "sample_questions_yaml")
+    return content
 
 
 @functools.cache
@@ -100,26 +100,27 @@ def sample_videos() -> dict[str, Clip]:
 
 def sample_files() -> dict[str, object]:
     """The contents of all other files, by file."""
-    found: dict[str, object] = {
+    files: dict[str, object] = {
         f"{name}/annotations_{name}.json": [
-            {"Q": one.question, "A": one.reference, "VideoID": one.video} for one in own
+            {"Q": row.question, "A": row.reference, "VideoID": row.video} for row in rows
         ]
-        for name, own in questions().items()
+        for name, rows in questions().items()
     }
     for candidate in MODELS:
-        said: dict[str, list[dict[str, str]]] = {}
-        for one in answered(candidate):
+        tables: dict[str, list[dict[str, str]]] = {}
+        for answer in answered(candidate):
             marked = ("{} {} {} {}\n", "</s>") if candidate == HASTY else ("", "")
-            asked = marked[0].replace("{}", "<image>") + one.question.question
-            said.setdefault(one.dimension, []).append({"Q": asked, "A": f"{one.text}{marked[1]}"})
-        found |= {f"{PREDICTIONS}/{candidate}/{name}.json": own for name, own in said.items()}
-    found[FIRST] = (row.as_dict() for row in first_ratings())
-    found[REFERENCE] = (
-        _row(one, DEBATED, "reference", WORTH[one.kind]).as_dict()
+            prompt = marked[0].replace("{}", "<image>") + answer.question.question
+            entry = {"Q": prompt, "A": f"{answer.text}{marked[1]}"}
+            tables.setdefault(answer.dimension, []).append(entry)
+        files |= {f"{PREDICTIONS}/{candidate}/{name}.json": rows for name, rows in tables.items()}
+    files[FIRST] = (row.as_dict() for row in first_ratings())
+    files[REFERENCE] = (
+        _row(answer, DEBATED, "reference", WORTH[answer.kind]).as_dict()
         for candidate in MODELS
-        for one in answered(candidate)
+        for answer in answered(candidate)
     )
-    return {**found, "replay.jsonl": recordings()}
+    return {**files, "replay.jsonl": recordings()}
 
 
 # --- answers and ratings --------------------------------------------------------------------------

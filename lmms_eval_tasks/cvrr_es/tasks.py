@@ -126,7 +126,7 @@ def _file(task: str) -> str:
     return "hint" if task.startswith(HINT) else "task"
 
 
-def _handed(doc: CvrrShown) -> dict[str, object]:
+def _media_log(doc: CvrrShown) -> dict[str, object]:
     return {"media": clips.log(doc)}
 
 
@@ -138,7 +138,7 @@ def _answered(name: str) -> Task[CvrrDoc, KeptCvrr, CvrrItem]:
         answer,
         metrics.ANSWERS,
         identity=("video", "question", "reference"),
-        media_log=_handed,
+        media_log=_media_log,
         judgements=("correct",),
         required_fields=("dimension", "question", "reference"),
         failed_item={"answer": "", "right": None, "points": None},
@@ -155,7 +155,7 @@ def _rated(name: str) -> Task[RatingDoc, KeptRating, RatingItem]:
         metrics.RATED,
         identity=("video", "asked", "candidate", "answer", "round"),
         extra_metrics=metrics.by_candidate,
-        media_log=_handed,
+        media_log=_media_log,
         required_fields=(
             "dimension",
             "question",
@@ -188,6 +188,8 @@ class CvrrEs(Benchmark):
     name = "cvrr_es"
     title = "CVRR-ES"
     how_to_get = release.HOW_TO_GET
+    downloads = release.DOWNLOADS
+    by_hand = release.BY_HAND
     records = "questions"
     paper_counts = labels.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE
@@ -212,10 +214,10 @@ class CvrrEs(Benchmark):
         for start in (ANSWERS, HINT)
     )
 
-    read_release = staticmethod(release.read_release)
+    read_release = staticmethod(release.read_cvrr)
     sources = staticmethod(release.media_sources)
-    docs = staticmethod(data.task_docs)
-    data_notes = staticmethod(release.status_notes)
+    docs = staticmethod(data.make_cvrr_docs)
+    data_notes = staticmethod(release.list_missing)
 
     def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
@@ -251,10 +253,10 @@ class CvrrEs(Benchmark):
         of_study, more = data.describe_data(ran.loaded)
         section |= of_study
         conditions += more
-        for join in self.joint_metrics:
-            if answered := [name for name in ran.names if name in join.tasks]:
+        for joint in self.joint_metrics:
+            if answered := [name for name in ran.names if name in joint.tasks]:
                 conditions += [
-                    Condition(Kind.NOTE, f"{join.group}: {note}")
+                    Condition(Kind.NOTE, f"{joint.group}: {note}")
                     for note in metrics.partial_means(answered)
                 ]
         return section, conditions

@@ -111,8 +111,8 @@ class Examination:
         yield DoctorCheck("frames", self._frames, f"correct {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
-            get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
-            yield DoctorCheck(f"{own}: data", partial(self._data, benchmark, names), get)
+            look = partial(self._data, benchmark, names)
+            yield DoctorCheck(f"{own}: data", look, _get_command(benchmark))
             look = partial(self._prompts, benchmark, names)
             yield DoctorCheck(
                 f"{own}: prompts",
@@ -141,15 +141,15 @@ class Examination:
             yield DoctorCheck("uploads", self._sent, "leave these tasks out of --tasks")
 
     def _of_media(self, benchmark: Benchmark) -> Iterator[DoctorCheck]:
-        own, cuts = benchmark.name, self._cuts[benchmark.name]
+        name, cuts = benchmark.name, self._cuts[benchmark.name]
         option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
         again = f"download it again, or skip it with {option.option}"
         videos = sorted({path for path, _ in cuts})
-        yield DoctorCheck(f"{own}: videos", partial(_videos, benchmark, videos), again)
+        yield DoctorCheck(f"{name}: videos", partial(_videos, benchmark, videos), again)
         different = {cut.key: cut for _, cut in cuts}
         look = partial(self._clips, benchmark, [*different.values()])
         yield DoctorCheck(
-            f"{own}: clips", look, f"{settings.CACHE}=DIR on a disk with more space, or {again}"
+            f"{name}: clips", look, f"{settings.CACHE}=DIR on a disk with more space, or {again}"
         )
 
     # --- data and model -------------------------------------------------------------------------
@@ -158,8 +158,11 @@ class Examination:
         root = settings.data_root()
         there = [name for name in registry.NAMES if settings.data_folder(name).is_dir()]
         if not self._names and not there:
-            get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE, or"
-            mend = f"{get} {settings.DATA.option} ROOT, or {settings.DATA.option} {settings.SAMPLE}"
+            get = "lmms-eval-tasks data get BENCHMARK"
+            mend = (
+                f"{get}, or {settings.DATA.option} ROOT, or {settings.DATA.option} "
+                f"{settings.SAMPLE}"
+            )
             yield Finding("error", f"{root}: no data of any benchmark", mend)
             return
         tasks = registry.selected(self._names or there)
@@ -177,10 +180,12 @@ class Examination:
 
     def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         try:
-            found = self._found[benchmark.name] = prepare.load_data(benchmark, names)
+            data = self._found[benchmark.name] = prepare.load_data(benchmark, names)
         except DataError as error:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
             ways = [f"{one.option} {one.metavar}".strip() for one in named]
+            if not settings.data_folder(benchmark.name).is_dir():
+                ways = [_get_command(benchmark), *ways]
             if any(one in _ALLOW for one in named):
                 ways = ["put them there (lmms-eval-tasks data status shows where)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
@@ -188,14 +193,14 @@ class Examination:
             with suppress(DataError), settings.use_options(dict.fromkeys(_ALLOW, "1")):
                 self._found[benchmark.name] = benchmark.load(names)
             return
-        seen = benchmark.status(settings.data_root())
-        counts = [f"{number:,} {what}" for what, number in seen.counts.items() if number]
-        told = ", ".join([*counts, f"{seen.videos:,} video files", f"version {found.digest}"])
-        yield Finding("ok", f"{seen.where}: {told}")
-        if left := {one: why for name in names for one, why in found.left_out(name).items()}:
-            told = f"{len(left):,} skipped, as allowed by your options:\n{listed(left)}"
+        status = benchmark.status(settings.data_root())
+        counts = [f"{number:,} {what}" for what, number in status.counts.items() if number]
+        facts = ", ".join([*counts, f"{status.videos:,} video files", f"version {data.digest}"])
+        yield Finding("ok", f"{status.where}: {facts}")
+        if left := {one: why for name in names for one, why in data.left_out(name).items()}:
+            facts = f"{len(left):,} skipped, as allowed by your options:\n{listed(left)}"
             yield Finding(
-                "warning", told, "put them there (lmms-eval-tasks data status shows where)"
+                "warning", facts, "put them there (lmms-eval-tasks data status shows where)"
             )
 
     def _prompts(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
@@ -247,15 +252,15 @@ class Examination:
             yield Finding(
                 "error", f"{len(lost)} of {len(tried)} trial clips cannot be made:\n{listed(why)}"
             )
-        if made := len(tried) - len(lost):
+        if n_made := len(tried) - len(lost):
             grown = _media_bytes() - size
-            self._needed += grown / made * (len(cuts) - made)
+            self._needed += grown / n_made * (len(cuts) - n_made)
             free = shutil.disk_usage(settings.cache_dir()).free
             state: State = "error" if free < self._needed else "ok"
             if state == "ok" and free < self._needed + ROOM:
                 state = "warning"
             told = (
-                f"{made} trial clips of {len(cuts):,} took {grown / 1e6:,.1f} "
+                f"{n_made} trial clips of {len(cuts):,} took {grown / 1e6:,.1f} "
                 f"MB; the others may take {self._needed / 1e9:,.2f} GB, and "
                 f"{free / 1e9:,.2f} GB are free"
             )
@@ -286,6 +291,12 @@ class Examination:
                     self._probed[label] = _probed(model, *asked)
                 if label in self._probed:
                     yield self._probed[label]
+
+
+def _get_command(benchmark: Benchmark) -> str:
+    """Return the command that downloads a benchmark's data, or puts the user's files in place."""
+    prepare_command = f"lmms-eval-tasks data prepare {benchmark.name} --from DIR_OR_FILE"
+    return f"lmms-eval-tasks data get {benchmark.name}" if benchmark.downloads else prepare_command
 
 
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
@@ -322,16 +333,16 @@ def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any])
     verdict, form, departures = probe(model, criterion, fields)
     took = f"{time.monotonic() - begun:.1f} s"
     if verdict.status == Status.OK.value:
-        told = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"
+        text = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"
         if not departures:
-            return Finding("ok", told)
+            return Finding("ok", text)
         mend = (
             "nothing, if this is acceptable for your numbers; otherwise a server "
             "that respects these settings"
         )
-        return Finding("warning", f"{told}; it {'; it '.join(departures)}", mend)
-    told = f"{model.label}: no verdict for one test request after {took}: {verdict.status}: "
+        return Finding("warning", f"{text}; it {'; it '.join(departures)}", mend)
+    text = f"{model.label}: no verdict for one test request after {took}: {verdict.status}: "
     mend = "--judge FILE.yml with another reply_format or model (docs/judges.md)"
     if verdict.status == Status.API_ERROR.value:
         mend = "correct the URL, the model's name or the key of --judge (docs/judges.md)"
-    return Finding("error", told + verdict.reason, mend)
+    return Finding("error", text + verdict.reason, mend)

@@ -71,7 +71,7 @@ def build_command(
             return
         lines, written = build.build_records(jobs, out, config)
         print(*lines, *writer.outcome_lines(written), sep="\n")
-    made = release.read_release(out, HavenOptions(sources=(OWN,)))
+    made = release.read_haven(out, HavenOptions(sources=(OWN,)))
     print(f"{out}: videos of the source `own` in HAVEN's form: {len(made.records)}")
     for name, why in made.problems.items():
         print(f"{name}: {why}")
@@ -95,7 +95,7 @@ def picture_command(
     from lmms_eval_tasks.utils.json_files import check_output, write_text
 
     check_output(out)
-    records = release.read_release(
+    records = release.read_haven(
         folder, parse(f"sources={video.partition('/')[0]},subset=0")
     ).records
     found = next((record for record in records if record.id == video), None)

@@ -39,15 +39,21 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.media.clip_specs import uniform_indices
+from lmms_eval_tasks.media.downloads import HubFiles
 from lmms_eval_tasks.media.sources import Source, Window, check_source
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files
 
-HOW_TO_GET = (
-    "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; "
-    "get the videos yourself, from the pages of SumMe, TVSum, OVP, YouTube, "
-    "VideoXum and MR.HiSum"
+BY_HAND = (
+    "the JSON and HDF5 files of all six sources from the Google Drive folders that "
+    "https://github.com/alohalab-ai/align_vsum links, and the videos from the pages of SumMe, "
+    "TVSum, OVP, YouTube, VideoXum and MR.HiSum"
 )
+HOW_TO_GET = (
+    "lmms-eval-tasks data get haven downloads the records of SumMe and TVSum from the Hugging "
+    f"Face hub (MokiSee7/HAVEN). Get by hand: {BY_HAND}"
+)
+DOWNLOADS = (HubFiles("MokiSee7/HAVEN", ("*.jsonl", "*.json", "*.h5")),)
 # Readers of video files count frames differently by one: decord and PyAV do at the end of some
 # files, and the authors counted `n_frames` with OpenCV. A greater difference means another encoding
 # of the video.
@@ -84,7 +90,7 @@ class HavenData(LoadedData):
 
 def read_chosen_sources(place: Path) -> HavenRelease:
     """Read the data in a folder, of the sources that the user chose (Benchmark.read)."""
-    return released.read_release(place, options.current())
+    return released.read_haven(place, options.current())
 
 
 def require_sample() -> None:
@@ -165,7 +171,7 @@ def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def task_docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
+def make_haven_docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
     """Return a task's docs, in the release's order."""
     known = cast(HavenData, loaded)
     variant, left_out = TASKS[task], known.left_out(task)
@@ -286,7 +292,7 @@ def shown_frames(frames: Sequence[int], limit: int | str, kind: str = "") -> lis
 # --- for people and results ---------------------------------------------------------------------
 
 
-def status_notes(release: HavenRelease) -> list[str]:
+def list_gaps(release: HavenRelease) -> list[str]:
     """Return lines for `data status` about videos that a task leaves out for a missing field."""
     gaps: dict[tuple[str, str], list[str]] = {}
     for record in release.records:

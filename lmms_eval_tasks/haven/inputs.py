@@ -79,21 +79,21 @@ def request_prompt(doc: HavenDoc) -> list[Part]:
     loaded = functools.cache(
         lambda: pictures(doc["video_path"], doc["picks"], numbers)
     )  # read at the first picture
-    found: list[Part] = []
-    before, told = ["", ""], [False, False]  # for chat models, for simple models
+    parts: list[Part] = []
+    before, began = ["", ""], [False, False]  # for chat models, for simple models
     for texts, frames in _pieces(doc):
         for form, text in enumerate(texts):
             if text:
-                before[form] += ("\n\n" if told[form] else "") + text + (":\n" if frames else "")
-                told[form] = True
+                before[form] += ("\n\n" if began[form] else "") + text + (":\n" if frames else "")
+                began[form] = True
         for number in frames:
             if any(before):
-                found.append(Part("text", before[0], simple_content=before[1]))
+                parts.append(Part("text", before[0], simple_content=before[1]))
             before = ["", ""]
             place = len(numbers)
-            found.append(Part("image", lambda nth=place: loaded()[nth]))
+            parts.append(Part("image", lambda nth=place: loaded()[nth]))
             numbers.append(number)
-    return [*found, Part("text", before[0], simple_content=before[1])]
+    return [*parts, Part("text", before[0], simple_content=before[1])]
 
 
 def pictures(path: str, picks: Sequence[int], numbers: Sequence[int]) -> list[Image]:

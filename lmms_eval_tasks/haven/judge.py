@@ -70,11 +70,11 @@ def geval_criterion() -> Criterion:
 
 def describe_rating(judge: JudgeConfig) -> dict[str, object]:
     """Return the kind of rating for a run's results, as plain types, and a warning about it."""
-    told: dict[str, object] = {GEVAL: geval.describe_ratings(judge)}
+    description: dict[str, object] = {GEVAL: geval.describe_ratings(judge)}
     # For the judge `none`, another warning says that nothing is judged yet.
     if judge.provider != NONE:
-        told["warning"] = f"judged by {judge.label}: {WARNING}"
-    return told
+        description["warning"] = f"judged by {judge.label}: {WARNING}"
+    return description
 
 
 # --- metrics computed by models -------------------------------------------------------------------

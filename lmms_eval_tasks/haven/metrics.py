@@ -182,37 +182,37 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
         # The mean over the replies in which the authors' code reads an order.
         return lambda items: aggregate.mean(item.get("authors", {}).get(name) for item in items)
 
-    found: list[Metric[HavenItem]] = [
+    all_metrics: list[Metric[HavenItem]] = [
         Metric("videos", len, higher_is_better=None),
         Metric("violations", count("violations"), higher_is_better=False),
     ]
     for name, baselines in MEASURED[kind].items():
-        found += _measured(name, baselines)
+        all_metrics += _measured(name, baselines)
     if kind in SUMMARIES:
-        found += _family("bertscore", judge.bertscore, "summary")
+        all_metrics += _family("bertscore", judge.bertscore, "summary")
     if kind == "v2vt":
         # Both parts have to be readable, so the whole reply's status counts.
-        found += _family("clipscore", judge.clipscore, "")
-        found += [
+        all_metrics += _family("clipscore", judge.clipscore, "")
+        all_metrics += [
             Metric(f"{p}_failed", failed(p), higher_is_better=False) for p in ("summary", "frames")
         ]
     if kind in SUMMARIES:
         rated = [_rated(name) for name in GEVAL]
-        found += [metric for metrics in rated for metric in metrics]
-        found += refusals("refusals", {mean.name: mean.compute for mean, *_ in rated})
+        all_metrics += [metric for metrics in rated for metric in metrics]
+        all_metrics += refusals("refusals", {mean.name: mean.compute for mean, *_ in rated})
     if kind in ORDERS:
-        found.append(Metric("undefined", count("undefined"), higher_is_better=None))
-        found += [Metric(f"{name}_authors", authors(name)) for name in ORDER]
-    return found
+        all_metrics.append(Metric("undefined", count("undefined"), higher_is_better=None))
+        all_metrics += [Metric(f"{name}_authors", authors(name)) for name in ORDER]
+    return all_metrics
 
 
 # --- metrics over several tasks of a video ------------------------------------------------------
 
 
-JOINED = ("v2t", "v2v", "v2vt")  # kinds of task that `joined` needs
+JOINED = ("v2t", "v2v", "v2vt")  # kinds of task that `joint_clipscores` needs
 
 
-def joined(sides: Mapping[str, Items]) -> dict[str, float | None]:
+def joint_clipscores(sides: Mapping[str, Items]) -> dict[str, float | None]:
     """Return the CLIPScores of Table 4's last column: of joint replies, and of separate replies.
 
     The joint score is that of v2vt's texts and frames. The separate score combines v2t's texts with

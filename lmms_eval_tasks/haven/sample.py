@@ -82,7 +82,7 @@ def _chance(metric: str, quantity: str, *kinds: str) -> Chance:
 
 PLAYED = Played(
     tasks=("haven", "haven_text"),
-    oracle={
+    expected={
         name: {
             **{"failed": 0.0, "violations": 0.0},
             **_BEST[task.kind],
@@ -90,7 +90,7 @@ PLAYED = Played(
         }
         for name, task in TASKS.items()
     },
-    coin=(
+    chances=(
         _chance("f1", "keyframes", "v2v", "v2vt"),
         _chance("spearman", "orders", "temporal", "saliency"),
         _chance("hit1", "alignments", "grounding"),
@@ -104,13 +104,13 @@ PLAYED = Played(
 
 def sample_files() -> dict[str, object]:
     """Return all files except the videos, by path."""
-    found: dict[str, object] = {}
+    files: dict[str, object] = {}
     for source in dict.fromkeys(story.source for story in STORIES):
-        own = [story for story in STORIES if story.source == source]
-        texts = {story.video: annotation(story) for story in own}
-        found[f"processed/{source}_data.json"] = texts
-        found[f"{source}/h5/{source}.h5"] = functools.partial(_write_h5, own)
-    return {**found, "replay.jsonl": replay()}
+        source_stories = [story for story in STORIES if story.source == source]
+        texts = {story.video: annotation(story) for story in source_stories}
+        files[f"processed/{source}_data.json"] = texts
+        files[f"{source}/h5/{source}.h5"] = functools.partial(_write_h5, source_stories)
+    return {**files, "replay.jsonl": replay()}
 
 
 def annotation(story: Story) -> dict[str, object]:

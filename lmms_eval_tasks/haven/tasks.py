@@ -89,7 +89,7 @@ def log_fields(doc: HavenDoc) -> KeptHaven:
     }
 
 
-def media_log(doc: HavenDoc) -> dict[str, object]:
+def _media_log(doc: HavenDoc) -> dict[str, object]:
     """Return the number of pictures in the prompt, and the frames of each unit that are shown."""
     return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
@@ -99,9 +99,9 @@ def media_log(doc: HavenDoc) -> dict[str, object]:
 
 def score(doc: KeptHaven, reply: str) -> HavenScore:
     """Score a reply: return what was read, its scores, and the baselines' scores for the item."""
-    made: HavenScore = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
-    failed = (status for status in made["parts"].values() if status != "ok")
-    return {**made, "status": next(failed, "ok")}
+    result: HavenScore = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
+    failed = (status for status in result["parts"].values() if status != "ok")
+    return {**result, "status": next(failed, "ok")}
 
 
 def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
@@ -110,21 +110,21 @@ def score_summary(doc: KeptHaven, reply: str) -> ScoringSteps[HavenScore]:
     Without a summary, the rating is 0, which is below the scale and counts as 0 in means
     (rating_means.py).
     """
-    made = score(doc, reply)
-    shown = {
+    result = score(doc, reply)
+    fields = {
         "reference": judging.reference(doc),
         "document": " ".join(doc["document"]).strip() or judging.prompt().text["no_document"],
     }
-    asked = {judging.GEVAL: judging.geval_criterion()}
-    status = made["parts"]["summary"]
-    text = reply if status == "refused" else made["candidate"]
-    rated = yield from geval.rated(asked, shown, text, status)
-    own: geval.TextRating = {
+    criteria = {judging.GEVAL: judging.geval_criterion()}
+    status = result["parts"]["summary"]
+    text = reply if status == "refused" else result["candidate"]
+    rated = yield from geval.rated(criteria, fields, text, status)
+    rating: geval.TextRating = {
         "score": rated["score"],
         "status": rated["status"],
         "mode": rated["mode"],
     }
-    return {**made, "geval": own}
+    return {**result, "geval": rating}
 
 
 def _v2t(doc: KeptHaven, reply: str) -> Reading:
@@ -156,10 +156,12 @@ def _summary(
 def _v2v(doc: KeptHaven, reply: str) -> Reading:
     limits = doc["n_frames"], doc["budget"]
     strict = summaries.read_frames(reply, *limits, at_limit=doc.get("at_limit", False))
-    return _frames(doc, strict, summaries.read_leniently(reply, *limits))
+    return _score_frames(doc, strict, summaries.read_leniently(reply, *limits))
 
 
-def _frames(doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collection[int]) -> Reading:
+def _score_frames(
+    doc: KeptHaven, strict: summaries.FrameSelection, lenient: Collection[int]
+) -> Reading:
     """Score selected frames against two truths: the key shots' frames, as published, and `is_gt`.
 
     The scores against `is_gt` have the suffix IS_GT. They use the strict selection, or the lenient
@@ -210,7 +212,7 @@ def _v2vt(doc: KeptHaven, reply: str) -> Reading:
     text = _summary(doc, summary, summary.text, summary.violations)
     # Frames beyond the K requested ones count, too. So they did in the published figures, since
     # their recall is up to 2.6 times the precision.
-    frames = _frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
+    frames = _score_frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
     counts = {
         f"{part}_{kind}": n
         for part, made in (("summary", text), ("frames", frames))
@@ -316,7 +318,7 @@ _TASKS = {
         metrics.of_kind(variant.kind),
         # `record` is a hash of all data of the release about the video.
         identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
-        media_log=media_log,
+        media_log=_media_log,
         judgements=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
         required_fields={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         failed_item=BLANK,
@@ -333,6 +335,8 @@ class Haven(Benchmark):
     name = "haven"
     title = "HAVEN"
     how_to_get = data.HOW_TO_GET
+    downloads = data.DOWNLOADS
+    by_hand = data.BY_HAND
     records = "videos"
     paper_counts = options.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE
@@ -343,15 +347,17 @@ class Haven(Benchmark):
     tasks = _TASKS
     joint_metrics = tuple(
         JointMetric(
-            f"haven{end}", tuple(f"haven_{one}{end}" for one in metrics.JOINED), metrics.joined
+            f"haven{end}",
+            tuple(f"haven_{one}{end}" for one in metrics.JOINED),
+            metrics.joint_clipscores,
         )
         for end in ("", "_text")
     )
 
     read_release = staticmethod(data.read_chosen_sources)
     sources = staticmethod(data.media_sources)
-    docs = staticmethod(data.task_docs)
-    data_notes = staticmethod(data.status_notes)
+    docs = staticmethod(data.make_haven_docs)
+    data_notes = staticmethod(data.list_gaps)
     describe_judge = staticmethod(judging.describe_rating)
     files = staticmethod(released.release_files)
     judge_prompt = staticmethod(judging.prompt)
@@ -376,7 +382,7 @@ class Haven(Benchmark):
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """Return a video's reference summary, rated 5, and another video's, rated 1, as answers."""
         chosen, task = options.current(), self.tasks["haven_v2t"]
-        release = released.read_release(place, chosen)
+        release = released.read_haven(place, chosen)
         made = [
             data.make_doc(data.row(one, release.digest), TASKS[task.name], chosen)
             for one in release.records

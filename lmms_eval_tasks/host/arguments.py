@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import functools
+import os
 import shutil
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -197,6 +200,32 @@ def check_configurations(arguments: Sequence[str]) -> None:
                 f"{file}: its runs set {name} in `env` to different values, or one does not set "
                 "it, and lmms-eval gives all runs the last one: write one file for each run"
             )
+
+
+def names_timezone(arguments: Sequence[str]) -> bool:
+    """Return True if the arguments of a command, or its `--config` file, have a `--timezone`."""
+    given, _ = _read(arguments)
+    runs = _configured(given.config)
+    return getattr(given, "timezone", None) is not None or any("timezone" in run for run in runs)
+
+
+def local_timezone() -> str:
+    """Return the name of this machine's time zone, in a form that lmms-eval's `--timezone` takes.
+
+    If the name is unknown, it is that of a zone with the same time at present.
+    """
+    import pytz
+
+    now = datetime.now().astimezone()
+    links = (os.environ.get("TZ", ""), os.path.realpath("/etc/localtime"))
+    names = [link.lstrip(":").rpartition("zoneinfo/")[2] for link in links]
+    hours = -(now.utcoffset() or timedelta()) // timedelta(hours=1)
+    every: list[str] = [*names, "UTC", f"Etc/GMT{hours:+d}", *pytz.common_timezones]
+    for name in every:
+        with contextlib.suppress(pytz.UnknownTimeZoneError):
+            if now.astimezone(pytz.timezone(name)).utcoffset() == now.utcoffset():
+                return name
+    return "UTC"
 
 
 def take_own_options(arguments: list[str]) -> list[str]:

@@ -22,8 +22,9 @@ from lmms_eval_tasks.host import model_class, needs
 from lmms_eval_tasks.host.requests import endpoints, replies
 from lmms_eval_tasks.models.host_types import Arguments, Function, Results
 from lmms_eval_tasks.notify import notify
-from lmms_eval_tasks.runs import finish, judging, prepare
+from lmms_eval_tasks.runs import finish, judging, prepare, progress
 from lmms_eval_tasks.utils import interrupts
+from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 # A run restores its changes to other modules at its end, so two runs at a time would conflict.
 _ALONE = threading.RLock()
@@ -60,6 +61,7 @@ def evaluated(
         limit, offset = given.get("limit"), given.get("offset") or 0
         run = stack.enter_context(context.begun(limit=limit, offset=offset))
         settings.take()
+        stack.enter_context(progress.written(given, tasks))
         judged = run.instance_of(judging.JudgedTasks, lambda: judging.JudgedTasks(tasks))
         with _of_all():
             run.model = model_class.run_model(given)
@@ -144,7 +146,11 @@ def _named_scoring() -> Iterator[None]:
     @functools.wraps(score)
     def process_results(self: ConfigurableTask, *args: object, **kwargs: object) -> object:
         with judging.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
-            return score(self, *args, **kwargs)
+            made = score(self, *args, **kwargs)
+        item = made.get(CARRIER) if isinstance(made, dict) else None
+        if isinstance(item, dict):
+            progress.of_run().add_item(self.config.task, item.get("status"))
+        return made
 
     ConfigurableTask.process_results = process_results
     try:

@@ -116,10 +116,12 @@ def _as_text(arguments: Mapping[str, object]) -> str:
     from lmms_eval.utils import simple_parse_args_string
 
     for name, value in arguments.items():
-        read: dict[str, object] = {}
+        parsed: dict[str, object] = {}
         with contextlib.suppress(ValueError):  # the text behind a comma is no argument
-            read = simple_parse_args_string(f"{name}={value}")
-        if read != {name: value} and not (isinstance(value, str) and str(read.get(name)) == value):
+            parsed = simple_parse_args_string(f"{name}={value}")
+        if parsed != {name: value} and not (
+            isinstance(value, str) and str(parsed.get(name)) == value
+        ):
             raise TasksError(
                 f"model_args: {name}={value!r} cannot be passed, since "
                 "lmms-eval takes a text of the form name=value,...: leave it "
@@ -239,17 +241,17 @@ def built(model: context.RunModel) -> type:
     try:
         path = MODEL_REGISTRY_V2.resolve(model.name, model.interface == "simple").class_path
         module, _, name = path.rpartition(".")
-        found: type = getattr(importlib.import_module(module), name)
+        class_: type = getattr(importlib.import_module(module), name)
     except Exception as error:  # the import of lmms-eval's module may raise any error
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise TasksError(
             f"{who} cannot be imported ({why}); to see what it requires: "
             f"lmms-eval-tasks models {model.name}"
         ) from error
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+    if inspect.isabstract(class_):
+        missing = ", ".join(sorted(getattr(class_, "__abstractmethods__", ())))
         raise TasksError(f"{who} cannot be used: its class lacks {missing}; use another model")
-    return found
+    return class_
 
 
 def _device_map(model_class: type, model: context.RunModel) -> dict[str, str]:

@@ -204,12 +204,12 @@ def _found(place: HostFeature) -> tuple[Any, str | None]:
         if spec is None or spec.origin is None:
             raise ImportError(place.module)
         return None, Path(spec.origin).read_text(encoding="utf-8")
-    found: Any = importlib.import_module(place.module)
+    feature: Any = importlib.import_module(place.module)
     for step in place.name.split("."):
-        found = getattr(found, step)
+        feature = getattr(feature, step)
     with contextlib.suppress(OSError, TypeError):
-        return found, inspect.getsource(found) if place.text else None
-    return found, None
+        return feature, inspect.getsource(feature) if place.text else None
+    return feature, None
 
 
 def _is_asked_for(parameter: inspect.Parameter) -> bool:

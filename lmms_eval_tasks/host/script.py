@@ -141,6 +141,7 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     """
     evaluate = module.cli_evaluate_single
     plain: Function = print
+    has_zone = command_arguments.names_timezone(sys.argv[1:])
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: CommandArguments) -> object:
@@ -159,6 +160,8 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             if told["tasks"] is None:
                 raise TasksError(command_arguments.NO_TASKS)
             _settle_tasks(args, told["tasks"])
+            if discovery.our_tasks(told["tasks"].split(",")) and not has_zone:
+                args.timezone = command_arguments.local_timezone()
             unsaved = context.outside().instance_of(kept_replies.Unsaved)
             unsaved.clear()
             own_second = _own_second(module, told["output_path"])
@@ -233,7 +236,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
     if not output_path or second is None or os.environ.get("RANK", "0") != "0":
         yield
         return
-    taken: list[Path] = []
+    claims: list[Path] = []
 
     @functools.wraps(second)
     def with_second(*args: object, **kwargs: object) -> object:
@@ -247,7 +250,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
             except OSError:  # saving will fail, too, and report the error
                 return named
             else:
-                taken.append(claim)
+                claims.append(claim)
                 return named
 
     module.utils.get_datetime_str = with_second
@@ -255,7 +258,7 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
         yield
     finally:
         module.utils.get_datetime_str = second
-        for claim in taken:
+        for claim in claims:
             claim.unlink(missing_ok=True)
 
 

@@ -47,8 +47,8 @@ def __getattr__(name: str) -> object:
     if kind == "joined":
         group, _, number = rest.partition("__")
         benchmark = registry.of(group)
-        (join,) = (one for one in benchmark.joint_metrics if one.group == group)
-        return scoring.group_number(join, number)
+        (joint,) = (one for one in benchmark.joint_metrics if one.group == group)
+        return scoring.group_number(joint, number)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -152,10 +152,10 @@ def _handed(task: Task, doc: Doc) -> JsonObject:
     The answer counts in any case.
     """
     try:
-        told: JsonObject = {**task.media_log(doc)}
-        if told.get("media") and context.current().plan.videos_as_pictures:
-            told["media"] = {**told["media"], "as": "images"}
-        return told
+        log: JsonObject = {**task.media_log(doc)}
+        if log.get("media") and context.current().plan.videos_as_pictures:
+            log["media"] = {**log["media"], "as": "images"}
+        return log
     except (TasksError, OSError):  # a file has disappeared
         return {"media": None}
     except Exception:

@@ -10,13 +10,24 @@ from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.maia.items import AskedQuestion, OevqaDoc, PairDoc
 from lmms_eval_tasks.maia.release import POOL_SIZE, MaiaQuestion, MaiaRelease
 from lmms_eval_tasks.maia.settings import MAIA, STILL_CLIP
+from lmms_eval_tasks.media.downloads import GitFiles, HubFiles
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
 
+REPOSITORY = "https://github.com/Caput97/MAIA-Multimodal_AI_Assessment"
 HOW_TO_GET = (
-    "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and "
-    "mc; it may require access), its videos and a 20 % sample are in the "
-    "authors' repository"
+    "lmms-eval-tasks data get maia downloads MAIA's full set from the Hugging Face hub "
+    f"(giobin/MAIA, tables gen and mc; it may require access) and its videos from {REPOSITORY}, "
+    "which also has a 20 % sample"
+)
+DOWNLOADS = (
+    HubFiles("giobin/MAIA", ("*.csv", "*.parquet")),
+    # The commit that has all 100 videos, Videos/Video1.mp4 to Videos/Video100.mp4.
+    GitFiles(REPOSITORY, "6c8f356c2cc865f89f08dfc044cdb9f7b960b06d", ("Videos/*.mp4",)),
+)
+BY_HAND = (
+    "where the hub refuses, ask the authors for the full set, or use the folder dataset/ of "
+    f"{REPOSITORY}, a 20 % sample"
 )
 
 

@@ -56,14 +56,14 @@ def agreement_criterion() -> Criterion:
     )
 
 
-def suited(judge: JudgeConfig) -> JudgeConfig:
+def limit_reply(judge: JudgeConfig) -> JudgeConfig:
     """Return the judge with a limit of REPLY_TOKENS for its reply, unless the user set a limit.
 
     A judge that reasons in its reply needs more, so the user has to set a limit (`max_tokens` in a
     judge file).
     """
     if judge.provider == PANEL:
-        return replace(judge, members=tuple(map(suited, judge.members)))
+        return replace(judge, members=tuple(map(limit_reply, judge.members)))
     # The turns of a debate hold reasons and need more room.
     is_asked = judge.provider in (OPENAI, HUGGINGFACE)
     if not is_asked or judge.sampling.max_tokens != MAX_TOKENS:

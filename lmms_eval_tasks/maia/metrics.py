@@ -135,7 +135,7 @@ ANSWERS: list[Metric[OevqaItem]] = [
 
 # --- the aggregate accuracy, joined over the two tasks (paper, 6) ---------------------------------
 
-JOIN_NEEDS = ("id", "status", "right")
+JOINT_FIELDS = ("id", "status", "right")
 
 
 class _JoinedQuestion(Categorised):
@@ -183,7 +183,7 @@ def _joined(pool: GradedItem, answer: Categorised) -> _JoinedQuestion:
     is_right = answer["right"] == 1  # for a panel's mean: all members say that it is right
     return {
         "id": answer["id"],
-        # Items for lmms-eval's table lack both fields (JOIN_NEEDS).
+        # Items for lmms-eval's table lack both fields (JOINT_FIELDS).
         "video": answer.get("video", ""),
         "category": answer.get("category", ""),
         "right": int(pool["right"] == 1 and is_right),

@@ -155,7 +155,7 @@ def _may_be_ours(file: Path) -> bool:
     return b"video_id" in first
 
 
-def read_release(path: Path) -> MaiaRelease:
+def read_maia(path: Path) -> MaiaRelease:
     """Read and validate a JSON file, or the data in a folder; unchanged files are read only once.
 
     Raises:
@@ -215,19 +215,19 @@ def _tables(folder: Path) -> Tables:
     Raises:
         DataError: there is only one of the two tables.
     """
-    found: Tables = {}
+    tables: Tables = {}
     for file in data_files(folder):
         rows = released_files.read_table(file) if file.suffix.lower() != ".json" else []
         for kind, needed in COLUMNS.items():
             if rows and needed <= rows[0].keys():
-                found.setdefault(kind, {})[file] = rows
-    if len(found) == 1:
-        ((kind, files),) = found.items()
+                tables.setdefault(kind, {})[file] = rows
+    if len(tables) == 1:
+        ((kind, files),) = tables.items()
         raise DataError(
             f"{folder}: holds MAIA's table {kind} ({min(files).name}) without the other: gen has "
             "the questions, mc the pairs"
         )
-    return found
+    return tables
 
 
 def _entries(tables: Tables) -> list[dict[str, Any]]:

@@ -27,12 +27,12 @@ LINK = "packaged sample of lmms-eval-tasks"
 
 PLAYED = Played(
     tasks=("maia",),
-    oracle={
+    expected={
         "maia_vsv": {"pair_acc": 1.0, "pool_acc": 1.0},
         "maia_oevqa": {"judge_acc": 1.0},
         "maia": {"agg_acc": 1.0},
     },
-    coin=(
+    chances=(
         Chance("pairs", ("maia_vsv",), lambda item: item["right"], lambda _: 0.5),
         Chance("answers", ("maia_oevqa",), lambda item: item["right"], lambda _: 0.5),
     ),
@@ -72,8 +72,8 @@ class MaiaScene(TypedDict):
 
 def sample_scenes() -> list[MaiaScene]:
     """Return the scenes of sample_scenes_yaml."""
-    found: list[MaiaScene] = scenes.load_scenes(__file__, "sample_scenes_yaml")
-    return found
+    stored_scenes: list[MaiaScene] = scenes.load_scenes(__file__, "sample_scenes_yaml")
+    return stored_scenes
 
 
 def entry(scene: MaiaScene) -> dict[str, object]:

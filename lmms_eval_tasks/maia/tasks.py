@@ -175,7 +175,7 @@ def _taken(path: str, recipe: clip_specs.MediaSpec) -> tuple[Image, ...]:
 # --- scoring --------------------------------------------------------------------------------------
 
 
-def media_log(doc: MaiaDoc) -> dict[str, object]:
+def _media_log(doc: MaiaDoc) -> dict[str, object]:
     """Return the field `media`, a description of the media in the prompt; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
@@ -242,7 +242,7 @@ def _pairs(name: str, language: str) -> Task[PairDoc, KeptPair, PairItem]:
         metrics.PAIRS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=media_log,
+        media_log=_media_log,
         failed_item={"right": None, "letter": None},
         splits=_SPLITS,
         pool=aggregate.pool_of,
@@ -258,7 +258,7 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
         metrics.ANSWERS,
         identity=_IDENTITY,
         frames=_frames,
-        media_log=media_log,
+        media_log=_media_log,
         judgements=("agrees",),
         extra="metrics",
         failed_item={"right": None, "candidate": ""},
@@ -268,23 +268,23 @@ def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]
     )
 
 
-def _join(end: str) -> JointMetric[Categorised]:
+def _joint_metric(end: str) -> JointMetric[Categorised]:
     pairs, open_ended = f"maia_vsv{end}", f"maia_oevqa{end}"
 
-    def of(sides: Mapping[str, Sequence[Categorised]]) -> dict[str, float | None]:
-        is_whole = sides.keys() == {pairs, open_ended}
-        return metrics.agg_acc(sides[pairs], sides[open_ended]) if is_whole else {}
+    def of(by_task: Mapping[str, Sequence[Categorised]]) -> dict[str, float | None]:
+        is_whole = by_task.keys() == {pairs, open_ended}
+        return metrics.agg_acc(by_task[pairs], by_task[open_ended]) if is_whole else {}
 
-    def both(sides: Mapping[str, Sequence[Categorised]]) -> Units:
-        is_whole = sides.keys() == {pairs, open_ended}
-        return metrics.agg_units(sides[pairs], sides[open_ended]) if is_whole else {}
+    def both(by_task: Mapping[str, Sequence[Categorised]]) -> Units:
+        is_whole = by_task.keys() == {pairs, open_ended}
+        return metrics.agg_units(by_task[pairs], by_task[open_ended]) if is_whole else {}
 
-    shown = {"agg_acc": metrics.JOIN_NEEDS}
+    host_fields = {"agg_acc": metrics.JOINT_FIELDS}
     return JointMetric(
         f"maia{end}",
         (pairs, open_ended),
         of,
-        shown,
+        host_fields,
         count_name="agg_acc_n_joined",
         share_names=("agg_acc",),
         per_unit={"agg_acc": both},
@@ -297,6 +297,8 @@ class Maia(Benchmark):
     name = "maia"
     title = "MAIA"
     how_to_get = data.HOW_TO_GET
+    downloads = data.DOWNLOADS
+    by_hand = data.BY_HAND
     records = "videos"
     paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4o"  # paper, 4.2; it names no dated version
@@ -307,11 +309,11 @@ class Maia(Benchmark):
         name: (_questions if one.kind == "maia_oevqa" else _pairs)(name, one.language)
         for name, one in TASKS.items()
     }
-    joint_metrics = tuple(map(_join, ENDS))
+    joint_metrics = tuple(map(_joint_metric, ENDS))
 
-    read_release = staticmethod(files.read_release)
+    read_release = staticmethod(files.read_maia)
     sources = staticmethod(data.media_sources)
-    configure_judge = staticmethod(judging.suited)
+    configure_judge = staticmethod(judging.limit_reply)
     judge_prompt = staticmethod(judging.prompt)
 
     def complaints(self, release: files.MaiaRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG002
@@ -345,7 +347,7 @@ class Maia(Benchmark):
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """Return the statements of every question as answers; true ones are right, others wrong."""
-        release = files.read_release(place)
+        release = files.read_maia(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
         kept = {doc["id"]: task.log_fields(doc) for doc in data.questions(loaded, "32frames")}
         answers = [

@@ -22,17 +22,28 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.items import AskedItem, ChoiceDoc, OpenDoc, ShownWindow
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, TASKS, MaverixTask, duration_class
 from lmms_eval_tasks.maverix.release import Item, MaverixRelease
+from lmms_eval_tasks.media.downloads import GitFiles, HubFiles
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
 
 HOW_TO_GET = (
-    "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of "
-    "the authors' repository (github.com/gzhihongwei/lmms-eval); the media are "
-    "a data set on the Hugging Face hub (CUBE-CMU/maverix) whose authors grant "
-    "access. Files in the schema of lmms-eval-tasks are read too "
-    "(lmms_eval_tasks/maverix/README.md)"
+    "lmms-eval-tasks data get maverix downloads the questions from the authors' repository "
+    "(test_full.jsonl of https://github.com/gzhihongwei/lmms-eval) and the media from the Hugging "
+    "Face hub (CUBE-CMU/maverix), where the authors grant access. Files in the schema of "
+    "lmms-eval-tasks are read too (lmms_eval_tasks/maverix/README.md)"
+)
+_FOLDER = "lmms_eval/tasks/maverix/processing/"
+DOWNLOADS = (
+    GitFiles(
+        "https://github.com/gzhihongwei/lmms-eval",
+        "97b7c78d6715fb56dc630c7ab949249353c8e73e",
+        (f"{_FOLDER}test_full.jsonl",),
+        _FOLDER,
+    ),
+    # Muted videos and sound alone are made here from the videos with sound.
+    HubFiles("CUBE-CMU/maverix", ("*.zip",), ignored=("*vid_only*", "*audio_only*")),
 )
 OUR_SCHEMA = (
     "the data are not the authors' released lines but in the schema of "
@@ -140,22 +151,22 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def task_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
+def make_maverix_docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
     """Return a task's docs (Benchmark.docs)."""
-    asked = TASKS[task]
-    made: list[ChoiceDoc | OpenDoc] = []
+    task_spec = TASKS[task]
+    docs: list[ChoiceDoc | OpenDoc] = []
     for item in items(loaded):
-        shared = _shared(loaded, item, asked)
-        if asked.kind == "open":
-            made += _open_ended(item, shared)
-        elif asked.kind == "choice":
-            made.append(_choice(item, shared))
+        shared = _shared(loaded, item, task_spec)
+        if task_spec.kind == "open":
+            docs += _open_ended(item, shared)
+        elif task_spec.kind == "choice":
+            docs.append(_choice(item, shared))
         else:  # in turn, each option has each letter once
-            made += [
+            docs += [
                 {**_choice(item, shared, turn), "id": f"{item.id}/r{turn}", "rotation": turn}
                 for turn in range(N_OPTIONS)
             ]
-    return made
+    return docs
 
 
 def _shared(loaded: LoadedData, item: Item, task: MaverixTask) -> AskedItem:

@@ -233,8 +233,8 @@ def _rated(
 
     The authors' mean is over the items for which `theirs` is True, including borrowed wordings.
     """
-    made: list[Metric[OpenItem]] = rating_metrics(name, partial(rating_means.ratings, name))
-    mean, *others = (replace(one, include=where) for one in made)
+    forms: list[Metric[OpenItem]] = rating_metrics(name, partial(rating_means.ratings, name))
+    mean, *others = (replace(form, include=where) for form in forms)
     return [
         replace(mean, host_fields=host_fields, per_unit=partial(rating_means.units, name)),
         *others,
@@ -274,7 +274,7 @@ OPEN: list[Metric[OpenItem]] = [
 # --- Table 3: best unimodal, best multimodal and their difference, over the five modes -----------
 
 JOINED = ("best_uni", "best_multi", "delta_multi")
-JOIN_NEEDS = ("status", "right", "hears")
+JOINT_FIELDS = ("status", "right", "hears")
 
 
 def table3(sides: Mapping[str, Sequence[ChoiceItem]]) -> dict[str, float | None]:
@@ -288,10 +288,10 @@ def table3(sides: Mapping[str, Sequence[ChoiceItem]]) -> dict[str, float | None]
         # A mode's own items know its sound best; without any, the items of other modes decide.
         told = [modes[mode]] if mode in modes else list(modes.values())
         sound[mode] = _worst([item["hears"][mode] for items in told for item in items])
-    return joined(accuracies, sound)
+    return best_of_modes(accuracies, sound)
 
 
-def joined(
+def best_of_modes(
     accuracies: Mapping[str, float | None], sound: Mapping[str, str]
 ) -> dict[str, float | None]:
     """Return Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), and their difference (Table 3).

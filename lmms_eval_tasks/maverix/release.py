@@ -193,7 +193,7 @@ class MaverixRelease(Release):
         return next(filter(None, found), None)
 
 
-def read_release(path: Path) -> MaverixRelease:
+def read_maverix(path: Path) -> MaverixRelease:
     """Read and validate a data file, or the data file in a folder, cached while it does not change.
 
     Raises:

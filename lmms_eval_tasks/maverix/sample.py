@@ -44,13 +44,13 @@ RAMP = 0.005  # seconds of fading at both ends of a tone, against clicks
 PLAYED = Played(
     # Without open answers, whose ratings from 0 to 5 need a language model.
     tasks=("maverix_table3", "maverix_a_circular"),
-    oracle={
+    expected={
         **{f"maverix_{mode}": {"acc": 1.0} for mode in MODES},
         "maverix_table3": {"best_uni": 1.0, "best_multi": 1.0},
         "maverix_a_circular": {"acc": 1.0, "circ_acc": 1.0},
     },
     # Over rotations, whose draws are independent; A, V and V+A have the same text.
-    coin=(
+    chances=(
         Chance(
             "rotations",
             ("maverix_a_circular",),

@@ -49,7 +49,7 @@ class ModelNumbers(NamedTuple):
 
     def by_mode(self) -> dict[str, Sure | None]:
         """Return the cells of Tables 3 and 6; a joined number has the marks of all its modes."""
-        best = metrics.joined({m: self.value("choice", m, "acc") for m in MODES}, self.sound)
+        best = metrics.best_of_modes({m: self.value("choice", m, "acc") for m in MODES}, self.sound)
         used = MODES.keys() - metrics.left_out(self.sound)
 
         def joined(name: str, modes: Collection[str]) -> Sure | None:
@@ -85,13 +85,13 @@ def _state(mode: str, rows: Sequence[tuple[str, TableRow]]) -> str:
     If the mode was not run, counts of other modes say whether S stands in for it. "" means unknown.
     """
 
-    def counted(metric: str, *, of_model: bool = True) -> float | None:
-        found = [number(row.values.get(metric)) for at, row in rows if (at == mode) == of_model]
-        known = [count for count in found if count is not None]
-        return sum(known) if known else None
+    def total(metric: str, *, of_model: bool = True) -> float | None:
+        numbers = [number(row.values.get(metric)) for at, row in rows if (at == mode) == of_model]
+        counts = [count for count in numbers if count is not None]
+        return sum(counts) if counts else None
 
-    if (missing := counted("n_sound_missing")) is None:
-        missing = counted(f"n_sound_missing_{mode}", of_model=False)
+    if (missing := total("n_sound_missing")) is None:
+        missing = total(f"n_sound_missing_{mode}", of_model=False)
         # If no sound is missing, it may be delivered or unknown: tables do not tell these apart.
         return "" if missing is None else "not delivered" if missing else "unknown"
-    return "not delivered" if missing else "unknown" if counted("n_sound_unknown") else "delivered"
+    return "not delivered" if missing else "unknown" if total("n_sound_unknown") else "delivered"

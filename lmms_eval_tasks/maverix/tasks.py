@@ -169,7 +169,7 @@ def _unknown(doc: MaverixDoc) -> MaverixHanded:
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
-def media_log(doc: MaverixDoc) -> MaverixHanded:
+def _media_log(doc: MaverixDoc) -> MaverixHanded:
     """Return the media in the prompt, and whether the running model hears sound (`hears`).
 
     Docs of modes without sound also have `hears`: whether the mode S (subtitles) replaces A (audio)
@@ -305,7 +305,7 @@ def _choice(name: str, *, circular: bool = False) -> Task[ChoiceDoc, KeptChoice,
         choice,
         metrics.CIRCULAR if circular else metrics.CHOICE,
         identity=_IDENTITY,
-        media_log=media_log,
+        media_log=_media_log,
         failed_item={**unread, "words": 0},
         splits=_SPLITS,
         pool=aggregate.pool_of if circular else lambda item: "",  # noqa: ARG005
@@ -321,7 +321,7 @@ def _open(name: str) -> Task[OpenDoc, KeptOpen, OpenItem]:
         open_answer,
         metrics.OPEN,
         identity=_IDENTITY,
-        media_log=media_log,
+        media_log=_media_log,
         score_jointly=consistency,
         judgements=(*DIMENSIONS, CONSISTENCY),
         failed_item={"candidate": "", "dimensions": no_rating, "words": 0},
@@ -345,6 +345,7 @@ class Maverix(Benchmark):
     name = "maverix"
     title = "MAVERIX"
     how_to_get = data.HOW_TO_GET
+    downloads = data.DOWNLOADS
     records = "items"
     paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
@@ -355,15 +356,15 @@ class Maverix(Benchmark):
             "maverix_table3",
             tuple(f"maverix_{mode}" for mode in MODES),
             metrics.table3,
-            dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
+            dict.fromkeys(metrics.JOINED, metrics.JOINT_FIELDS),
             metrics.table3_notes,
             share_names=("best_uni", "best_multi"),
         ),
     )
 
-    read_release = staticmethod(files.read_release)
+    read_release = staticmethod(files.read_maverix)
     sources = staticmethod(data.media_sources)
-    docs = staticmethod(data.task_docs)
+    docs = staticmethod(data.make_maverix_docs)
     data_notes = staticmethod(data.status_notes)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -400,10 +401,10 @@ class Maverix(Benchmark):
         The right ratings of the reference are HIGHEST in all dimensions. Of a wrong option, only
         the rating of correctness is known, LOWEST.
         """
-        release = files.read_release(place)
+        release = files.read_maverix(place)
         task = self.tasks["maverix_v_oe"]
         answers = []
-        for doc in cast(Sequence[OpenDoc], data.task_docs(LoadedData(release), task.name)):
+        for doc in cast(Sequence[OpenDoc], data.make_maverix_docs(LoadedData(release), task.name)):
             if not doc["borrowed"]:
                 kept, right = (
                     task.log_fields(doc),

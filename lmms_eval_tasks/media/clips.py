@@ -38,26 +38,26 @@ def make_clip(
     Raises:
         MediaError: the file cannot be read or has no such window.
     """
-    made: segments.CutSegment | clip_specs.ClipFile
+    clip: segments.CutSegment | clip_specs.ClipFile
     if n_frames and start is None and end is None:
         # Frames of a whole movie need no copy of the movie.
         source, first, last = path, 0.0, video_checks.probe(path).duration
     else:
-        made = segments.segment(path, start, end, sound=False)
-        source, first, last, duration = made.video, made.start, made.end, made.duration
+        clip = segments.segment(path, start, end, sound=False)
+        source, first, last, duration = clip.video, clip.start, clip.end, clip.duration
     if n_frames:
-        made, duration = (
+        clip, duration = (
             clip_specs.make_clip_file(source, clip_specs.MediaSpec("uniform", n_frames)),
             last - first,
         )
-    return made, {
+    return clip, {
         "kind": "frames" if n_frames else "video",
         "start": first,
         "end": last,
         "duration": duration,
-        "n_frames": made.n_frames,
+        "n_frames": clip.n_frames,
         "asked": n_frames,
-        "size": [made.width, made.height],
+        "size": [clip.width, clip.height],
     }
 
 

@@ -99,11 +99,11 @@ def samples(path: str | Path) -> NDArray[np.float32]:
     from scipy.io import wavfile
 
     try:
-        rate, found = wavfile.read(path)
+        rate, integers = wavfile.read(path)
     except (OSError, EOFError, ValueError) as error:
         raise MediaError(f"{path}: cannot be read as a wav file ({error})") from error
-    if (rate, found.ndim, found.dtype.name) != (RATE, 1, "int16"):
-        form = f"found {rate} Hz, {found.dtype.name} of shape {found.shape}"
+    if (rate, integers.ndim, integers.dtype.name) != (RATE, 1, "int16"):
+        form = f"found {rate} Hz, {integers.dtype.name} of shape {integers.shape}"
         raise MediaError(f"{path}: expected {RATE} Hz, one channel of 16 bits; {form}")
-    made: NDArray[np.float32] = found.astype(np.float32) / np.float32(2**15)
-    return made
+    floats: NDArray[np.float32] = integers.astype(np.float32) / np.float32(2**15)
+    return floats

@@ -33,14 +33,14 @@ COLUMNS = (
 
 def others() -> dict[str, str]:
     """The classes that take none of our media, with the reason, by `NAME` or `NAME (simple)`."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for name, entry in capability_table().models.items():
-        why = {kind: one.media.none for kind, one in entry.classes()}
+        why = {kind: class_entry.media.none for kind, class_entry in entry.classes()}
         if all(why.values()):
-            found[name] = next(iter(why.values()))
+            reasons[name] = next(iter(why.values()))
         else:
-            found |= {f"{name} ({kind})": said for kind, said in why.items() if said}
-    return found
+            reasons |= {f"{name} ({kind})": reason for kind, reason in why.items() if reason}
+    return reasons
 
 
 def page(name: str, width: int) -> list[str]:
@@ -176,13 +176,13 @@ _CHECKPOINT = {
 
 
 def _command(
-    name: str, kind: Interface, model_class: Class, row_recipes: Sequence[RowRecipe]
+    name: str, kind: Interface, model_class: Class, rows: Sequence[RowRecipe]
 ) -> Iterator[str]:
     """Yield the lines of a command that runs a class."""
     argument = next((key for key, own in _CHECKPOINT.items() if name in own), "pretrained")
-    checkpoint = recipes.checkpoint_of(row_recipes[0].model) if row_recipes else argument.upper()
+    checkpoint = recipes.checkpoint_of(rows[0].model) if rows else argument.upper()
     yield f"lmms_eval --model {name} \\"
-    if row_recipes or not model_class.media.ours or name == recipes.VLLM:
+    if rows or not model_class.media.ours or name == recipes.VLLM:
         yield f"  --model_args {argument}={checkpoint} \\"
     batches = re.match(r"\d+", model_class.media.batches)
     options = "--force_simple " if kind == "simple" and len([*_entry(name).classes()]) > 1 else ""

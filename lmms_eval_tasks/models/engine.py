@@ -82,23 +82,23 @@ class Engine:
 
     def _work(self) -> None:
         """Add new requests and set the results of finished ones, until no request is left."""
-        asked: dict[str, Output] = {}  # unfinished requests, by number
+        pending: dict[str, Output] = {}  # unfinished requests, by number
         while True:
             with self._lock:
                 new, self._new = self._new, []
-                if not new and not asked:
+                if not new and not pending:
                     self._works = False
                     return
             while new:  # pop, so that nothing here holds the media of an added prompt
-                self._enqueue(*new.pop(0), asked)
+                self._enqueue(*new.pop(0), pending)
             try:
-                done = self._llm.llm_engine.step() if asked else ()
+                outputs = self._llm.llm_engine.step() if pending else ()
             except BaseException as error:
-                while asked:
-                    asked.popitem()[1].set_exception(error)
+                while pending:
+                    pending.popitem()[1].set_exception(error)
                 continue
-            for output in done:
-                answer = asked.pop(_number(output.request_id), None) if output.finished else None
+            for output in outputs:
+                answer = pending.pop(_number(output.request_id), None) if output.finished else None
                 if answer is not None:
                     answer.set_result(output)
 

@@ -83,7 +83,7 @@ class Oracle(Player):
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """Return the right reply by the key; UNKNOWN if the key lacks the request."""
-        return fake_replies.oracle(self.key, parts)
+        return fake_replies.right_reply(self.key, parts)
 
 
 class Coin(Oracle):
@@ -95,7 +95,7 @@ class Coin(Oracle):
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """Return one of the key's replies; UNKNOWN if the key lacks the request."""
-        return fake_replies.coin(self.key, parts, self.seed)
+        return fake_replies.random_reply(self.key, parts, self.seed)
 
 
 class Scripted(Player):
@@ -157,17 +157,17 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
         TasksError: the file cannot be read, a line is of another form, or two lines give different
             replies to one item; names the file and the line.
     """
-    found: dict[tuple[str, str], str] = {}
+    replies: dict[tuple[str, str], str] = {}
     for number, entry in read_lines(file):
         try:
             line = RecordedReply.model_validate(entry)
         except ValidationError as error:
             raise TasksError(f"{file}, line {number}: {validation_problems(error)}") from None
-        if found.setdefault((line.id, line.task), line.reply) != line.reply:
+        if replies.setdefault((line.id, line.task), line.reply) != line.reply:
             raise TasksError(
                 f"{file}, line {number}: an earlier line has another reply to {line.id}"
             )
-    return found
+    return replies
 
 
 OracleSimple, CoinSimple, ScriptedSimple, WitnessSimple, RecordedSimple = (

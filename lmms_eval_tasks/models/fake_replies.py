@@ -49,12 +49,12 @@ class KnownReplies(NamedTuple):
     right: str
     wrong: str
     unreadable: str
-    random_replies: Sequence[str] = ()  # the replies that a coin draws from
+    random_replies: Sequence[str] = ()  # `random_reply` draws from these
     pool: str | None = None  # the items of a pool are right together on some of the pools
 
 
 class Chance(NamedTuple):
-    """A score of the coin: over the items of `tasks`, the mean of `value` and its expectation."""
+    """A score of random replies: the mean of `value` over the items of `tasks`, and its target."""
 
     label: str
     tasks: Sequence[str]
@@ -66,8 +66,8 @@ class Played(NamedTuple):
     """A benchmark's part of the demo: its tasks, and the numbers that the fake models must get."""
 
     tasks: Sequence[str]  # tasks or groups to run; no two benchmarks share one
-    oracle: Mapping[str, Mapping[str, float]]  # task or group -> its expected value of each metric
-    coin: Sequence[Chance]  # scores that the coin must reach about
+    expected: Mapping[str, Mapping[str, float]]  # task or group -> its value of each metric
+    chances: Sequence[Chance]  # scores that random replies must reach about
     headline: tuple[str, str]  # task or group, and metric, for the last screen
 
 
@@ -173,7 +173,7 @@ def fingerprint(parts: Contents) -> str:
     return digest.hexdigest()[:24]
 
 
-# Replies by the request's fingerprint: the right one, then those that a coin draws from.
+# Replies by the request's fingerprint: the right one, then those that `random_reply` draws from.
 Key = Mapping[str, Sequence[str]]
 
 
@@ -191,13 +191,13 @@ def load_key(path: str | Path) -> Key:
         raise TasksError(f"key {path}: {expected}") from None
 
 
-def oracle(key: Key, parts: Contents) -> str:
+def right_reply(key: Key, parts: Contents) -> str:
     """Return the right reply to a request; UNKNOWN if the key lacks the request."""
     return next(iter(key.get(fingerprint(parts), ())), UNKNOWN)
 
 
-def coin(key: Key, parts: Contents, seed: int) -> str:
-    """Return a reply that a coin draws, by a hash of request and seed; UNKNOWN if there is none."""
+def random_reply(key: Key, parts: Contents, seed: int) -> str:
+    """Return a random reply, by a hash of request and seed; UNKNOWN if there is none."""
     name = fingerprint(parts)
     drawn = key.get(name, ())[1:]
     return _draw(drawn, "coin", seed, name) if drawn else UNKNOWN

@@ -80,3 +80,4 @@ class CommandArguments(Protocol):
     include_path: object
     output_path: str | None
     log_samples: bool
+    timezone: str

@@ -70,17 +70,17 @@ def reply(parts: Iterable[Medium]) -> str:
 
 def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
     """The perceived moments of the texts and media, one for a tenth of a second, in order."""
-    found: dict[int, PerceivedMoment] = defaultdict(PerceivedMoment)
+    moments: dict[int, PerceivedMoment] = defaultdict(PerceivedMoment)
     for path in media:
         for second, colours in read_colours(path):
-            found[round(second / _STEP)].colours = colours
+            moments[round(second / _STEP)].colours = colours
         for second, hertz in read_pitches(path):
-            found[round(second / _STEP)].hertz = hertz
+            moments[round(second / _STEP)].hertz = hertz
     for *times, word in _CUE.findall(text):
         start, end = (60 * int(times[n]) + float(times[n + 1]) for n in (0, 2))
         for step in range(round((end - start) / _STEP)):
-            found[round(start / _STEP + step)].word = word
-    return [found[place] for place in sorted(found)]
+            moments[round(start / _STEP + step)].word = word
+    return [moments[place] for place in sorted(moments)]
 
 
 @functools.lru_cache(maxsize=256)

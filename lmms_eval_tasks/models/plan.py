@@ -35,58 +35,58 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
         TasksError: no class of the model can take the media of the tasks.
     """
     interface = _interface(model, needs)
-    told: list[str] = []
+    lines: list[str] = []
     media = model_capabilities.media_of(model.name, interface)
     if media is not None and media.ours and not media.frames_argument:
         return ClassPlan(interface)
     if another := model_capabilities.of_another_host():
-        told.append(f"{model.name} ({interface}) may treat frames differently: {another}")
+        lines.append(f"{model.name} ({interface}) may treat frames differently: {another}")
     if interface != model.interface:
-        told.append(
+        lines.append(
             f"{model.name}: using its {interface} class (as with "
             f"--force_simple), because the {model.interface} class "
             f"{_lacking(model, model.interface, needs)}"
         )
-    shown = [one.task for one in needs if one.videos]
+    video_tasks = [need.task for need in needs if need.videos]
     if media is None or media.none:
-        if media and (shown or any(one.pictures for one in needs)):
+        if media and (video_tasks or any(need.pictures for need in needs)):
             none = f"{model.name} takes no videos or pictures: {media.none}"
-            return ClassPlan(interface, lines=(*told, none), short=(none,))
-        return ClassPlan(interface, lines=tuple(told))
+            return ClassPlan(interface, lines=(*lines, none), short=(none,))
+        return ClassPlan(interface, lines=tuple(lines))
     who, more = f"{model.name} ({interface})", f"lmms-eval-tasks models {model.name}"
     if media.broken:
-        told.append(f"{who} does not work as installed: {media.broken} ({more})")
+        lines.append(f"{who} does not work as installed: {media.broken} ({more})")
     elif lacking := _lacking(model, interface, needs):
         raise TasksError(f"{who} {lacking}: leave these tasks out, or use another model ({more})")
-    elif shown and media.video_types:
+    elif video_tasks and media.video_types:
         kind = checkpoint_type(model)
         if kind and kind not in media.video_types:
             raise TasksError(
                 f"{who} passes no videos to checkpoints of the type {kind}, but "
-                f"{', '.join(shown)} have videos: use one of the type "
+                f"{', '.join(video_tasks)} have videos: use one of the type "
                 f"{' or '.join(media.video_types)}, or another model"
             )
     as_pictures = not media.video and media.images
-    if as_pictures and shown:
-        tasks = ", ".join(shown)
-        told.append(f"{who} takes no videos: {tasks} pass {FRAMES} pictures of each video")
+    if as_pictures and video_tasks:
+        tasks = ", ".join(video_tasks)
+        lines.append(f"{who} takes no videos: {tasks} pass {FRAMES} pictures of each video")
     arguments, set_, short = _frames(model, media, who, needs)
     # A request of another modality ends the run. Texts alone may pass as "image".
-    shows = media.modality and any(one.videos or one.pictures for one in needs)
-    modality = {one.task: "video" if one.videos else "image" for one in needs if shows}
+    shows = media.modality and any(need.videos or need.pictures for need in needs)
+    modality = {need.task: "video" if need.videos else "image" for need in needs if shows}
     if modality:
         arguments["modality"] = next(iter(modality.values()))
         if {*modality.values()} - {model.arguments.get("modality")}:
-            told.append(f"{who}: modality is set for each task to what its requests hold")
+            lines.append(f"{who}: modality is set for each task to what its requests hold")
     return ClassPlan(
         interface,
         arguments,
         as_pictures,
         pictures_as_videos=bool(media.video) and not media.image,
-        reader=media.video if shown else "",
+        reader=media.video if video_tasks else "",
         modality=modality,
         one_by_one=bool(media.mixes),
-        lines=(*told, *short, *set_),
+        lines=(*lines, *short, *set_),
         short=tuple(short),
     )
 
@@ -134,11 +134,11 @@ def _frames(
     model: RunModel, media: MediaSupport, who: str, needs: Sequence[MediaNeeds]
 ) -> tuple[dict[str, object], list[str], list[str]]:
     """The arguments on frames to set, lines on them, and lines on frames that do not arrive."""
-    framed = [one for one in needs if one.videos and one.frames]
+    framed = [need for need in needs if need.videos and need.frames]
     if not framed or media.broken or media.video in ("", "server"):
         return {}, [], []
-    tasks, argument = ", ".join(one.task for one in framed), media.frames_argument
-    most = max(count for one in framed for count in one.frames)
+    tasks, argument = ", ".join(need.task for need in framed), media.frames_argument
+    most = max(count for need in framed for count in need.frames)
     if argument is None:
         taken = media.rate or f"{media.frames_default or 'a number not known of'} frames"
         return (
@@ -150,26 +150,26 @@ def _frames(
             ],
         )
     if argument in model.arguments:
-        given = str(model.arguments[argument])
-        told = f"{who}: {argument}={given}, and the videos of {tasks} have {most} frames"
+        value = str(model.arguments[argument])
+        line = f"{who}: {argument}={value}, and the videos of {tasks} have {most} frames"
         # 0 means all frames, for classes that accept it
-        return {}, [], [told] if given.isdecimal() and 0 < int(given) < most else []
+        return {}, [], [line] if value.isdecimal() and 0 < int(value) < most else []
     by_rate, lines, default = media.fewer == "by rate", [], media.frames_default or 0
     enough = default == most or (default > most and (by_rate or media.fewer == "all"))
-    made: dict[str, object] = {} if enough else {argument: most}
+    arguments: dict[str, object] = {} if enough else {argument: most}
     whole = {k: v for k, v in media.whole.items() if k not in model.arguments}
-    if whole and all(one.frames for one in needs if one.videos):
-        made |= whole
+    if whole and all(need.frames for need in needs if need.videos):
+        arguments |= whole
     elif by_rate and len(whole) == len(media.whole):
         mend = f": to pass all of them, run {tasks} separately" if whole else ""
         lines.append(f"{who} takes {media.rate}: not all {most} frames of short videos{mend}")
-    shown = ", ".join(f"{name}={value}" for name, value in made.items())
+    typed = ", ".join(f"{name}={value}" for name, value in arguments.items())
     set_ = (
-        [f"{model.name}: {shown} set for {tasks}; to change it, pass your value in --model_args"]
-        if made
+        [f"{model.name}: {typed} set for {tasks}; to change it, pass your value in --model_args"]
+        if arguments
         else []
     )
-    return made, set_, lines
+    return arguments, set_, lines
 
 
 def whole(name: str, value: int | str) -> int:

@@ -102,8 +102,8 @@ def made_with(model: str) -> list[RowRecipe]:
 
 def missing(benchmark: str) -> Mapping[str, str]:
     """The published models without a recipe: the reason, by the model's identity."""
-    found: Mapping[str, str] = _stored("missing").get(benchmark, {})
-    return found
+    reasons: Mapping[str, str] = _stored("missing").get(benchmark, {})
+    return reasons
 
 
 def on_vllm(recipe: RowRecipe) -> RowRecipe | str:

@@ -140,17 +140,17 @@ class VLLM(HostModel):
             engine["mm_processor_kwargs"] = (engine.get("mm_processor_kwargs") or {}) | pixels
         # The processor of the checkpoint, or its tokenizer, has the chat template.
         try:
-            found = AutoProcessor.from_pretrained(
+            loaded = AutoProcessor.from_pretrained(
                 name, trust_remote_code=bool(engine.get("trust_remote_code"))
             )
         except (OSError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
             raise TasksError(f"{name}: no processor or tokenizer can be loaded: {why}") from error
         # The ids of tokens that stand for pictures in a prompt.
-        ids = (getattr(found, f"{kind}_token_id", None) for kind in ("image", "video"))
+        ids = (getattr(loaded, f"{kind}_token_id", None) for kind in ("image", "video"))
         self._visual = {one for one in ids if isinstance(one, int)}
-        templated = getattr(found, "chat_template", None)
-        self.processor = found if templated else getattr(found, "tokenizer", found)
+        templated = getattr(loaded, "chat_template", None)
+        self.processor = loaded if templated else getattr(loaded, "tokenizer", loaded)
         if not getattr(self.processor, "chat_template", None):
             raise TasksError(
                 f"{name} has no chat template, which tasks_vllm requires to write prompts"
@@ -161,7 +161,7 @@ class VLLM(HostModel):
             self.processor.apply_chat_template = functools.partial(
                 self.processor.apply_chat_template, enable_thinking=enable_thinking
             )
-        self._literal = _literal_tokens(found)
+        self._literal = _literal_tokens(loaded)
         self._files: files.Files[Loaded] = files.Files(KEPT, lambda read: int(read[0].nbytes))
         self._reading = threading.BoundedSemaphore(READERS)
         with own_gpus(parallel):
@@ -207,7 +207,7 @@ class VLLM(HostModel):
 
     def _prompt(self, request: ModelRequest) -> Prompt:
         """Return the prompt, sampling parameters and media counts of a request; reads its media."""
-        _, doc_to_messages, given, doc_id, task, split = request.args
+        _, doc_to_messages, options, doc_id, task, split = request.args
         shown = ChatMessages(messages=doc_to_messages(self.doc(task, split, doc_id)))
         items: dict[str, list[Json]] = {}
         names: dict[str, list[str | None]] = {}
@@ -238,7 +238,7 @@ class VLLM(HostModel):
             _, known = items["video"][0]
             share = len(known["frames_indices"]) / known["total_num_frames"]
             prompt["mm_processor_kwargs"] = {"fps": known["fps"] * share}
-        return prompt, self._params(**sampling(given or {})), _counted(items)
+        return prompt, self._params(**sampling(options or {})), _counted(items)
 
     def _item(self, kind: str, medium: Image.Image | str, name: str | None) -> Medium:
         if isinstance(medium, Image.Image):
@@ -297,11 +297,11 @@ def own_gpus(count: int) -> Iterator[None]:
         yield
         return
     first = count * int(os.environ.get("LOCAL_RANK", "0"))
-    told = os.environ.get("CUDA_VISIBLE_DEVICES")
-    there = told.split(",") if told else [str(number) for number in range(first + count)]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    there = visible.split(",") if visible else [str(number) for number in range(first + count)]
     if len(own := there[first : first + count]) < count:
         raise TasksError(
-            f"{count} GPUs are required for each process, but CUDA_VISIBLE_DEVICES={told}"
+            f"{count} GPUs are required for each process, but CUDA_VISIBLE_DEVICES={visible}"
         )
     before = {k: v for k, v in os.environ.items() if k.startswith(_LAUNCHER)}
     for name in before:
@@ -311,10 +311,10 @@ def own_gpus(count: int) -> Iterator[None]:
         yield
     finally:
         os.environ.update(before)
-        if told is None:
+        if visible is None:
             del os.environ["CUDA_VISIBLE_DEVICES"]
         else:
-            os.environ["CUDA_VISIBLE_DEVICES"] = told
+            os.environ["CUDA_VISIBLE_DEVICES"] = visible
 
 
 def sampling(arguments: Arguments) -> Arguments:

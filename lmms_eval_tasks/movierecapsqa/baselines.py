@@ -109,22 +109,22 @@ def rated(
             (geval.py). `helmet_fluency` (score 0 or 1) and `helmet_correctness` (score 0..3), each
             with its status.
     """
-    asked, fields = criteria(which), {"question": question, "reference": reference}
+    chosen, fields = criteria(which), {"question": question, "reference": reference}
     if not reference.strip():
         nothing: rating_means.DimensionRating = {"score": None, "status": NO_REFERENCE}
         unrated: geval.TextRatings = {**nothing, "mode": None, "dimensions": {}}
         of_geval = {GEVAL: unrated} if GEVAL in which else {}
-        return {**{name: nothing for name in HELMET_NAMES if name in asked}, **of_geval}
-    made: dict[str, rating_means.DimensionRating] = {}
+        return {**{name: nothing for name in HELMET_NAMES if name in chosen}, **of_geval}
+    ratings: dict[str, rating_means.DimensionRating] = {}
     if GEVAL in which:
-        found = yield from geval.rated({name: asked[name] for name in GEVAL_NAMES}, fields, reply)
-        score, own = found["score"], found["dimensions"].items()
-        if found["status"] == "ok" and score is not None:  # 0 means no answer, on any scale
+        whole = yield from geval.rated({name: chosen[name] for name in GEVAL_NAMES}, fields, reply)
+        score, by_dimension = whole["score"], whole["dimensions"].items()
+        if whole["status"] == "ok" and score is not None:  # 0 means no answer, on any scale
             score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
-        dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in own}
-        scaled: geval.TextRatings = {**found, "score": score, "dimensions": dimensions}
-        made[GEVAL] = scaled
+        dimensions = {name.removeprefix(f"{GEVAL}_"): rating for name, rating in by_dimension}
+        scaled: geval.TextRatings = {**whole, "score": score, "dimensions": dimensions}
+        ratings[GEVAL] = scaled
     for name in HELMET_NAMES if HELMET in which else ():
-        done = yield from judge_reply(name, asked[name], fields, reply)
-        made[name] = {"score": done.number, "status": done.status}
-    return made
+        answer = yield from judge_reply(name, chosen[name], fields, reply)
+        ratings[name] = {"score": answer.number, "status": answer.status}
+    return ratings

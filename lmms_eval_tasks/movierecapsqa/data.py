@@ -15,16 +15,22 @@ from typing import NamedTuple
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Doc, LoadedData, MediaJob
 from lmms_eval_tasks.media import clips
+from lmms_eval_tasks.media.downloads import HubFiles
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.movierecapsqa.items import RecapDoc
-from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, MovieRelease
+from lmms_eval_tasks.movierecapsqa.release import UNLABELLED, MovieRelease
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, MOVIERECAPSQA
 
-HOW_TO_GET = (
-    "the full set is four tables on the hub (sshaar/movierecapsqa); a sample "
-    "is on the project's site (segments.json). Get recap videos, subtitles and "
-    "movies yourself"
+BY_HAND = (
+    "recap videos from YouTube and the movies' subtitles, whose addresses "
+    "lmms-eval-tasks data status movierecapsqa prints, and your own copies of the movies"
 )
+HOW_TO_GET = (
+    "lmms-eval-tasks data get movierecapsqa downloads the full set, four tables on the Hugging "
+    "Face hub (sshaar/movierecapsqa); a sample is on the project's site (segments.json). Get by "
+    f"hand: {BY_HAND}"
+)
+DOWNLOADS = (HubFiles("sshaar/movierecapsqa", ("data/*.json", "data/*.parquet")),)
 
 # --- names of tasks -------------------------------------------------------------------------------
 
@@ -181,7 +187,7 @@ def without_own(release: MovieRelease, options: JudgeOptions) -> list[str]:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def task_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
+def make_recap_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
     """Return one doc for each question of the segments that can be shown, in the file's order.
 
     `lure` is the answer to a question about another segment. An answer about the same segment could
@@ -193,23 +199,23 @@ def task_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
     held = loaded.source(task) if shows(task) else None
     windows = held.windows if held and held.source.is_video else None
     questions = list(release.questions())
-    told = [
+    answered = [
         (place, segment.id, question.reference)
         for place, (segment, question) in enumerate(questions)
         if question.reference
     ]
-    made: list[RecapDoc] = []
+    docs: list[RecapDoc] = []
     for place, (segment, question) in enumerate(questions):
         if segment.id in left_out:
             continue
-        shown = None if windows is None else windows[segment.id]
+        window = None if windows is None else windows[segment.id]
         # The search for a lure begins behind this question, and continues at the first one.
-        first = bisect.bisect(told, place, key=itemgetter(0))
-        others = (told[(first + step) % len(told)] for step in range(len(told)))
+        first = bisect.bisect(answered, place, key=itemgetter(0))
+        others = (answered[(first + step) % len(answered)] for step in range(len(answered)))
         lures = (
             text for _, other, text in others if other != segment.id and text != question.reference
         )
-        made.append(
+        docs.append(
             {
                 "id": segment.question_id(question),
                 "segment": segment.id,
@@ -229,13 +235,13 @@ def task_docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
                 "judged_baselines": list(settings.value(BASELINES)),
                 "source": source,
                 "condition": condition,
-                "video_path": "" if shown is None else str(shown.path),
-                "start": None if shown is None else shown.start,
-                "end": None if shown is None else shown.end,
-                "n_frames": settings.frames_for(segment.video, default=0) if shown else 0,
+                "video_path": "" if window is None else str(window.path),
+                "start": None if window is None else window.start,
+                "end": None if window is None else window.end,
+                "n_frames": settings.frames_for(segment.video, default=0) if window else 0,
             }
         )
-    return made
+    return docs
 
 
 def cut(doc: Doc) -> MediaJob | None:

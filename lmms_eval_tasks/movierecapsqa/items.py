@@ -22,7 +22,7 @@ class KeptRecap(TypedDict):
     question: ReadOnly[str]
     reference: ReadOnly[str]  # the dataset's answer; "" if there is none
     dialogue: ReadOnly[str]  # the segment's dialogue; "" if there is none
-    modality: ReadOnly[str]  # slug; `modality` and `category` are labels of schema.SPLITS
+    modality: ReadOnly[str]  # slug; `modality` and `category` are labels of release.SPLITS
     category: ReadOnly[str]
     data: ReadOnly[str]  # the release's hash
     facts: ReadOnly[Sequence[str]]  # facts of the segment

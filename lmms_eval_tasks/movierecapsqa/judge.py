@@ -217,19 +217,19 @@ def load_judge_prompts() -> prompts.Prompt:
     In a user's file, the part of a dimension may be a complete request, as in the authors' texts.
     Then `system`, `context` and `reply` are not used.
     """
-    context, asked = ("facts", "dialogue"), ("question", "claims")
+    context, fields = ("facts", "dialogue"), ("question", "claims")
     ours = {
         "claims_system": (),
         "claims": ("question", "candidate"),
         "system": (),
         "context": context,
         **dict.fromkeys(DIMENSIONS, ()),
-        "reply": (*asked, "words"),
+        "reply": (*fields, "words"),
     }
     try:
         return prompts.load_prompt("movierecapsqa", "judge", ours)
     except PromptError:
-        whole = {n: asked + (context if n in WITH_CONTEXT else ()) for n in DIMENSIONS}
+        whole = {n: fields + (context if n in WITH_CONTEXT else ()) for n in DIMENSIONS}
         with contextlib.suppress(PromptError):
             return prompts.load_prompt("movierecapsqa", "judge", ours | whole)
         raise
@@ -259,14 +259,14 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     Its fields are those of `asked`. The criteria of all dimensions have the same name; recorded
     replies tell them apart by the field `dimension`.
     """
-    given = load_judge_prompts()
-    system, template = given.text["system"], given.text[dimension]
+    prompt = load_judge_prompts()
+    system, template = prompt.text["system"], prompt.text[dimension]
     if "claims" in prompts.placeholders(template):
         system = ""
     else:
         kept = {name: f"{{{name}}}" for name in ("question", "claims")}
-        reply = prompts.fill(given.text["reply"], {**kept, "words": ", ".join(WORDS[dimension])})
-        context = [given.text["context"]] if dimension in WITH_CONTEXT else []
+        reply = prompts.fill(prompt.text["reply"], {**kept, "words": ", ".join(WORDS[dimension])})
+        context = [prompt.text["context"]] if dimension in WITH_CONTEXT else []
         # In this order, no prompt file can put a varying part before facts and dialogue.
         template = "\n".join([*context, template, reply])
     return Criterion(
@@ -276,7 +276,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
         schema=labels_schema(dimension, n_claims),
         exact_schema=exact_schema(dimension, n_claims),
         score=lambda reply: float(reply.score),
-        prompt_hash=given.hash,
+        prompt_hash=prompt.hash,
         untrusted=("claims",),
     )
 

@@ -27,7 +27,7 @@ from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
-from lmms_eval_tasks.movierecapsqa.schema import SPLITS
+from lmms_eval_tasks.movierecapsqa.release import SPLITS
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means

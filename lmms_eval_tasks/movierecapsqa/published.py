@@ -27,7 +27,8 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.sources import bad_items, check_source, stop
-from lmms_eval_tasks.movierecapsqa import data, judge, schema
+from lmms_eval_tasks.movierecapsqa import data, judge
+from lmms_eval_tasks.movierecapsqa import release as files
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.report import aggregation
@@ -93,32 +94,34 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
         DataError: the data cannot be read; segments are invalid and `--allow-bad-items` was not
             given; a model has two answers to a question.
     """
-    release, chosen = schema.read_release(source), data.options()
+    release, chosen = files.read_recaps(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
     stop(release.place, problems + data.without_own(release, chosen))
     spoken = [check_source(one) for one in data.media_sources(release, [TASK]) if not one.is_video]
-    docs = {doc["id"]: doc for doc in data.task_docs(LoadedData(release, spoken), TASK)}
+    docs = {doc["id"]: doc for doc in data.make_recap_docs(LoadedData(release, spoken), TASK)}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
-    own = Data(release.place, release.digest, _released(release, docs))
-    if not any(one.known_scores for one in own.answers):
-        told = (
+    rated = Data(release.place, release.digest, _released(release, docs))
+    if not any(answer.known_scores for answer in rated.answers):
+        line = (
             f"{release.place} (data {release.digest}): the dataset's answers, and answers to "
             "another segment's question as wrong ones"
         )
-        return KnownAnswers(list(_made(docs.values(), task)), [told], scale)
+        return KnownAnswers(list(_made(docs.values(), task)), [line], scale)
     baselines = {}
     if whole and not settings.text(BASELINES):
         baselines = {"judged_baselines": list(JUDGED_BASELINES)}
     answers = [
         KnownAnswer(
-            task.name, task.log_fields({**one.doc, **baselines}), one.text, one.known_scores
+            task.name, task.log_fields({**row.doc, **baselines}), row.text, row.known_scores
         )
-        for one in own.answers
+        for row in rated.answers
     ]
-    return KnownAnswers(answers, list(own.coverage()), scale, tables=partial(_tables, own, task))
+    return KnownAnswers(
+        answers, list(rated.coverage()), scale, tables=partial(_tables, rated, task)
+    )
 
 
-def _released(release: schema.MovieRelease, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
+def _released(release: files.MovieRelease, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
     """Return the answers of models and people in a release, in its order."""
     names = leaderboards.stored("movierecapsqa")["models"]
     answers: dict[tuple[str, str], Released] = {}
@@ -213,7 +216,7 @@ def agreement_tables(dimension: str, rows_by_model: Mapping[str, AgreementRow]) 
 
     intervals = [interval for one in rows_by_model.values() for interval in one.intervals.values()]
     videos = max((interval.clusters for interval in intervals), default=0)
-    told = stats.few(videos)
+    note = stats.few(videos)
     return by_row(
         f"{dimension}: our judge and the published scores",
         ["answers of"],
@@ -221,5 +224,5 @@ def agreement_tables(dimension: str, rows_by_model: Mapping[str, AgreementRow]) 
         [([name], cells(one)) for name, one in rows_by_model.items()],
         "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;\n"
         f"ours, published: mean±variance. [low, high]: 95 %, clustered by {videos} videos"
-        + (f"\n{told}" if told else ""),
+        + (f"\n{note}" if note else ""),
     )

@@ -1,4 +1,4 @@
-"""The four tables of the full release, joined to segments in the form of schema.py.
+"""The four tables of the full release, joined to segments in the form of release.py.
 
     ROOT/movierecapsqa/{recaps,segments,questions,facts}.{json,jsonl,csv,parquet}   or in data/
     ROOT/movierecapsqa/subtitles/VIDEOID.srt   the movie's subtitles; MOVIE_VIDEOID.srt as well
@@ -95,7 +95,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
 
 
 def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
-    """Join the tables: return segments in the form of schema.py, and subtitles by recap video.
+    """Join the tables: return segments in the form of release.py, and subtitles by recap video.
 
     Raises:
         DataError: a table or the subtitles cannot be read, or a row names a missing record; the
@@ -104,11 +104,11 @@ def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
     recaps, segments, questions, facts = (
         list(_rows(files[name], needed)) for name, needed in TABLES.items()
     )
-    known: dict[str, dict[str, Any]] = {}
+    fact_texts: dict[str, dict[str, Any]] = {}
     for row in facts:
-        known.setdefault(_id(row), {})[row["fact_id"]] = row["fact"]
+        fact_texts.setdefault(_id(row), {})[row["fact_id"]] = row["fact"]
     spoken = {row["video_id"]: _subtitle(row, folder) for row in recaps}
-    cues = {video: subtitles.read_cues(one.path) for video, one in spoken.items() if one.path}
+    cues = {video: subtitles.read_cues(sub.path) for video, sub in spoken.items() if sub.path}
     entries = []
     for row in segments:
         video = row["video_id"]
@@ -126,7 +126,7 @@ def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
                 "movieId": " ".join(movie.replace("/", "_").replace("\\", "_").split()),
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
-                "facts": _facts(row, "fact_ids", known),
+                "facts": _facts(row, "fact_ids", fact_texts),
                 "srt": dialogue(
                     cues.get(video, []), row["movie_start_time"], row["movie_end_time"]
                 ),
@@ -142,7 +142,7 @@ def read_tables(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dic
                 "qid": row["question_id"],
                 "question": row["question"],
                 "datasetAnswer": row["answer"] or "",
-                "alignedFacts": _facts(row, "aligned_fact_ids", known),
+                "alignedFacts": _facts(row, "aligned_fact_ids", fact_texts),
             }
         )
     return entries, spoken

@@ -1,6 +1,6 @@
 """The packaged sample in the released layout: two movies and their recaps, five segments.
 
-    movierecapsqa/segments.json  as released, with our additions (schema.py): windows in the movie,
+    movierecapsqa/segments.json  as released, with our additions (release.py): windows in the movie,
                                  modality and category labels
     movierecapsqa/recaps/        recap-lantern.mp4, recap-stones.mp4: 320 x 240, 10 frames a second,
                                  without sound
@@ -26,7 +26,7 @@ from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, SegmentContext
-from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
+from lmms_eval_tasks.movierecapsqa.release import SPLITS, Segment
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip, Tone
 from lmms_eval_tasks.sample.scenes import Actor
@@ -47,8 +47,8 @@ _TASKS = tuple(task_name("segment", slug) for slug in CONDITIONS)
 _BEST = {"rouge_l": 1.0, **{f"{name}_valid": float(HIGHEST) for name in DIMENSIONS}}
 PLAYED = Played(
     tasks=("movierecapsqa",),
-    oracle=dict.fromkeys(_TASKS, _BEST),
-    coin=(
+    expected=dict.fromkeys(_TASKS, _BEST),
+    chances=(
         Chance(
             "answers",
             _TASKS,
@@ -103,8 +103,8 @@ class RecapStory(TypedDict):
 @functools.cache
 def stories() -> dict[str, RecapStory]:
     """Return both movies with their recaps, by the name of the movie's file."""
-    found: dict[str, RecapStory] = scenes.load_scenes(__file__, "sample_story_yaml")
-    return found
+    stored_stories: dict[str, RecapStory] = scenes.load_scenes(__file__, "sample_story_yaml")
+    return stored_stories
 
 
 # --- the videos -----------------------------------------------------------------------------------
@@ -156,21 +156,21 @@ def sample_files() -> dict[str, object]:
 
 def segments() -> list[dict[str, object]]:
     """Return the content of the data file, with every form of the release and our additions."""
-    found: list[dict[str, object]] = []
-    asked = 0
-    told = [
+    entries: list[dict[str, object]] = []
+    n_questions = 0
+    numbered_scenes = [
         (movie, story, number, scene)
         for movie, story in stories().items()
         for number, scene in enumerate(story["scenes"], 1)
     ]
-    for style, (movie, story, number, scene) in zip(STYLES, told, strict=True):
-        facts = [(kind, text) for one in scene["facts"] for kind, text in one.items()]
-        numbered = len(found) % 2 == 0
+    for style, (movie, story, number, scene) in zip(STYLES, numbered_scenes, strict=True):
+        facts = [(kind, text) for fact in scene["facts"] for kind, text in fact.items()]
+        numbered = len(entries) % 2 == 0
         questions = []
-        for qid, one in enumerate(scene["questions"]):
-            questions.append(_question(qid, one, facts, spelled=asked % 2 == 1))
-            asked += 1
-        found.append(
+        for qid, question in enumerate(scene["questions"]):
+            questions.append(_question(qid, question, facts, spelled=n_questions % 2 == 1))
+            n_questions += 1
+        entries.append(
             {
                 "id": f"{story['video']}.{number}",
                 "movie": story["movie"],
@@ -186,7 +186,7 @@ def segments() -> list[dict[str, object]]:
                 "questions": questions,
             }
         )
-    return found
+    return entries
 
 
 def subtitles(scene: RecapScene, style: str) -> str:

@@ -26,10 +26,11 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.judges.verdict import Criterion, ScoringSteps
 from lmms_eval_tasks.media import clips
-from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published, schema
+from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published
 from lmms_eval_tasks.movierecapsqa import judge as judging
+from lmms_eval_tasks.movierecapsqa import release as files
 from lmms_eval_tasks.movierecapsqa.items import KeptRecap, RecapDoc, RecapItem, RecapScore
-from lmms_eval_tasks.movierecapsqa.schema import SPLITS
+from lmms_eval_tasks.movierecapsqa.release import SPLITS
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
@@ -74,7 +75,7 @@ task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 _READ = tuple(name for name in KeptRecap.__annotations__ if name not in ("aligned", "shown"))
 
 
-def media_log(doc: RecapDoc) -> dict[str, object]:
+def _media_log(doc: RecapDoc) -> dict[str, object]:
     """Return the media in the prompt (clips.log, or kind `none`), and whether it has dialogue."""
     condition = data.CONDITIONS[doc["condition"]]
     told = {"dialogue": condition.dialogue and bool(doc["dialogue"])}
@@ -154,8 +155,10 @@ class MovieRecapsQA(Benchmark):
     name = "movierecapsqa"
     title = "MovieRecapsQA"
     how_to_get = data.HOW_TO_GET
+    downloads = data.DOWNLOADS
+    by_hand = data.BY_HAND
     records = "segments"
-    paper_counts = schema.PAPER_COUNTS
+    paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4.1-mini"  # paper, 4.2; it names no dated version
     one_judge = "which have no claims in common to label"
 
@@ -170,7 +173,7 @@ class MovieRecapsQA(Benchmark):
                 *("segment", "video", "source", "condition", "question", "reference"),
                 *("dialogue", "facts"),
             ),
-            media_log=media_log,
+            media_log=_media_log,
             judgements=_ASKS,
             required_fields=_READ,
             failed_item=_BLANK,
@@ -181,10 +184,10 @@ class MovieRecapsQA(Benchmark):
         for name in data.TASKS
     }
 
-    read_release = staticmethod(schema.read_release)
+    read_release = staticmethod(files.read_recaps)
     sources = staticmethod(data.media_sources)
     complaints = staticmethod(data.complaints)
-    docs = staticmethod(data.task_docs)
+    docs = staticmethod(data.make_recap_docs)
     media_job = staticmethod(data.cut)
     data_notes = staticmethod(data.status_notes)
     judge_prompt = staticmethod(judging.load_judge_prompts)

@@ -23,14 +23,14 @@ def count_failed(items: Items) -> int:
 
 def numbers(task: Task, items: Items) -> JsonObject:
     """Return every metric of a task by name; a metric for which no item counts is absent."""
-    found: JsonObject = {CARRIER: count_failed(items)}
+    values: JsonObject = {CARRIER: count_failed(items)}
     ran = aggregate.as_counted(items)
     for metric in (*task.metrics, *task.extra_metrics(ran)):
-        if own := metric.counted_items(ran):
-            found[metric.name] = None
+        if included := metric.counted_items(ran):
+            values[metric.name] = None
             with aggregate.never_raises(metric.name):
-                found[metric.name] = metric.compute(own)
-    return found
+                values[metric.name] = metric.compute(included)
+    return values
 
 
 def details(task: Task, items: Items) -> JsonObject:
@@ -128,31 +128,31 @@ def of_task(task: Task, metric: Metric) -> Quantity:
     )
 
 
-def of_join(join: JointMetric, name: str) -> Quantity:
+def of_joint(joint: JointMetric, name: str) -> Quantity:
     """Return a number of a joint metric as a quantity."""
 
-    def sides(task_items: Sequence[TaskItem]) -> dict[str, list[Item]]:
-        found: dict[str, list[Item]] = {}
+    def group_by_task(task_items: Sequence[TaskItem]) -> dict[str, list[Item]]:
+        by_task: dict[str, list[Item]] = {}
         for task, item in task_items:
-            found.setdefault(task.name, []).append(item)
-        return found
+            by_task.setdefault(task.name, []).append(item)
+        return by_task
 
     def compute(task_items: Sequence[TaskItem]) -> Json:
-        return joined(join, sides(task_items)).get(name)
+        return joint_numbers(joint, group_by_task(task_items)).get(name)
 
     def units(task_items: Sequence[TaskItem]) -> Units:
-        found = sides(task_items)
-        return {} if data_of(found) else join.per_unit[name](found)
+        by_task = group_by_task(task_items)
+        return {} if data_of(by_task) else joint.per_unit[name](by_task)
 
     return Quantity(
-        join.group,
+        joint.group,
         name,
-        join.tasks,
+        joint.tasks,
         compute,
-        lambda one: one[0].name in join.tasks,
-        name in join.share_names,
-        units if name in join.per_unit else None,
-        name in {*join.host_fields, *join.per_unit},
+        lambda task_item: task_item[0].name in joint.tasks,
+        name in joint.share_names,
+        units if name in joint.per_unit else None,
+        name in {*joint.host_fields, *joint.per_unit},
     )
 
 
@@ -170,24 +170,24 @@ def intervals(
     return {name: one.as_dict() for name, one in found.items() if one is not None}
 
 
-def joined_details(
-    join: JointMetric, tasks: Mapping[str, Task], sides: Mapping[str, Items]
+def joint_details(
+    joint: JointMetric, tasks: Mapping[str, Task], by_task: Mapping[str, Items]
 ) -> dict[str, JsonObject]:
     """Return the intervals of a joint metric's `host_fields`, in the form of `details`."""
-    asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
-    return {"intervals": intervals((of_join(join, name) for name in join.host_fields), asked)}
+    pairs = [(tasks[name], item) for name in joint.tasks for item in by_task.get(name, ())]
+    return {"intervals": intervals((of_joint(joint, name) for name in joint.host_fields), pairs)}
 
 
-def joined(join: JointMetric, sides: Mapping[str, Items]) -> JsonObject:
-    """Return the numbers of a joint metric for the items by task (`sides`), by name.
+def joint_numbers(joint: JointMetric, by_task: Mapping[str, Items]) -> JsonObject:
+    """Return the numbers of a joint metric for the items by task, by name.
 
     The result is {} if too few of its tasks are there, or if their data or settings differ: then
     one id could mean two questions.
     """
-    own = {name: sides[name] for name in join.tasks if sides.get(name)}
-    if own and not data_of(own):
-        with aggregate.never_raises(join.group):
-            return dict(join.compute(own))
+    present = {name: by_task[name] for name in joint.tasks if by_task.get(name)}
+    if present and not data_of(present):
+        with aggregate.never_raises(joint.group):
+            return dict(joint.compute(present))
     return {}
 
 

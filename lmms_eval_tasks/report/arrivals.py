@@ -29,24 +29,24 @@ _WHERE = {
 
 def line(items_by_task: Mapping[str, Items]) -> str:
     """Return the media that reached the model, by task, as a line; "" without counts."""
-    told: dict[str, list[str]] = {}
+    tasks_by_text: dict[str, list[str]] = {}
     prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
     for name, items in items_by_task.items():
-        if seen := _seen(items):
-            part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
-            words = f"{_words(seen)}{part}"
-            told.setdefault(words, []).append(name)
-            lengths = [one["prompt_tokens"] for one in seen if one.get("prompt_tokens")]
+        if media := _seen(items):
+            part = f" ({len(media)} of {len(items)} requests counted)" * (len(media) < len(items))
+            words = f"{_words(media)}{part}"
+            tasks_by_text.setdefault(words, []).append(name)
+            lengths = [row["prompt_tokens"] for row in media if row.get("prompt_tokens")]
             prompts.setdefault(words, []).extend(lengths)
-            places |= dict.fromkeys(one["at"] for one in seen)
-    if not told:
+            places |= dict.fromkeys(row["at"] for row in media)
+    if not tasks_by_text:
         return ""
     lines = []
-    for words, names in told.items():
-        known = f", {_range(prompts[words])} prompt tokens" if prompts[words] else ""
-        lines.append(f"{', '.join(names)}: {words}{known}")
-    where = " and ".join(_WHERE.get(one, one) for one in places)
+    for words, names in tasks_by_text.items():
+        prompt_lengths = f", {_range(prompts[words])} prompt tokens" if prompts[words] else ""
+        lines.append(f"{', '.join(names)}: {words}{prompt_lengths}")
+    where = " and ".join(_WHERE.get(place, place) for place in places)
     return f"reached the model, counted {where}: {'; '.join(lines)}"
 
 
@@ -148,24 +148,24 @@ def _frames(delivered: Mapping[str, Json]) -> int:
 
 
 def _words(delivered: list[Mapping[str, Json]]) -> str:
-    told = []
-    if any(one["frames"] is None for one in delivered):
-        told.append("the file itself")
-    counted = [one for one in delivered if one["frames"] is not None]
+    parts = []
+    if any(row["frames"] is None for row in delivered):
+        parts.append("the file itself")
+    counted = [row for row in delivered if row["frames"] is not None]
     if any(map(_frames, counted)):
-        of = sorted({one["of"] for one in counted if one.get("of")})
-        wanted = f" of {_range(of)}" if of else ""
-        told.append(f"{_range(map(_frames, counted))}{wanted} frames")
-    pictures = [0 if one.get("of") and not one["frames"] else one["pictures"] for one in delivered]
+        of = sorted({row["of"] for row in counted if row.get("of")})
+        of_all = f" of {_range(of)}" if of else ""
+        parts.append(f"{_range(map(_frames, counted))}{of_all} frames")
+    pictures = [0 if row.get("of") and not row["frames"] else row["pictures"] for row in delivered]
     if any(pictures):
-        told.append(f"{_range(pictures)} picture{'s' * (max(pictures) > 1)}")
-    if told:
-        told[-1] += _pixels(delivered)
-    if any(one["seconds"] is None for one in delivered):
-        told.append("sound")
-    elif any(one["seconds"] for one in delivered):
-        told.append(f"{_range(round(one['seconds'], 1) for one in delivered)} s of sound")
-    return " and ".join(told) or "only text"
+        parts.append(f"{_range(pictures)} picture{'s' * (max(pictures) > 1)}")
+    if parts:
+        parts[-1] += _pixels(delivered)
+    if any(row["seconds"] is None for row in delivered):
+        parts.append("sound")
+    elif any(row["seconds"] for row in delivered):
+        parts.append(f"{_range(round(row['seconds'], 1) for row in delivered)} s of sound")
+    return " and ".join(parts) or "only text"
 
 
 def _pixels(delivered: list[Arrived]) -> str:

@@ -66,8 +66,8 @@ def _shown(board: Leaderboard) -> Iterator[TextRow]:
         yield TextRow((line.group, line.name), texts_of(_value), "value")
         if has_numbers(ends := texts_of(_ends)):
             yield TextRow((line.group, "  95 %"), ends, "interval")
-        if line.beside:
-            names = line.group, f"  less {line.beside}"
+        if line.published_model:
+            names = line.group, f"  less {line.published_model}"
             yield TextRow(names, texts_of(_difference), "difference")
 
 
@@ -133,7 +133,7 @@ def _text(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Ren
 
 def _told(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[str]:
     """Yield the legend, and the conditions of the runs as lists."""
-    if any(line.beside for board in boards for line in board.lines):
+    if any(line.published_model for board in boards for line in board.lines):
         yield LEGEND
     for label, own in conditions.items():
         yield f"{label}: {_DIFFER}:{'' if limits(own) else ' none known'}"
@@ -178,8 +178,8 @@ def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Jso
     for board in boards:
         for line in board.lines:
             for place, (cell, column) in enumerate(zip(line.cells, board.columns, strict=True)):
-                own = line.our_cells[place] if line.run else None
-                if own is None if line.run else cell.figure is None:
+                our_cell = line.our_cells[place] if line.run else None
+                if our_cell is None if line.run else cell.figure is None:
                     continue
                 ours = cell.ours if isinstance(cell.ours, OurNumber) else None
                 row = {
@@ -191,14 +191,14 @@ def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Jso
                     "metric": ours and ours.metric,
                     "where": ours and ", ".join(f"{name}={value}" for name, value in ours.where),
                     "run": line.run,
-                    "value": own.value.estimate if own else cell.value,
-                    "low": number(own.value.low) if own else None,
-                    "high": number(own.value.high) if own else None,
-                    "paper": line.beside,
-                    "difference": own.difference if own else None,
-                    "inside": own.inside if own else None,
+                    "value": our_cell.value.estimate if our_cell else cell.value,
+                    "low": number(our_cell.value.low) if our_cell else None,
+                    "high": number(our_cell.value.high) if our_cell else None,
+                    "paper": line.published_model,
+                    "difference": our_cell.difference if our_cell else None,
+                    "inside": our_cell.inside if our_cell else None,
                 }
-                yield row | as_columns(_of(conditions, line, own))
+                yield row | as_columns(_of(conditions, line, our_cell))
 
 
 def _of(conditions: Conditions, line: LeaderboardRow, cell: OurCell | None) -> Record:
@@ -307,15 +307,15 @@ def show(
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)
             raise DataError(f"{side.label}: no tasks of {benchmark.title}, only {own}")
-    made = leaderboards_of(benchmark, called(benchmark.board(), found, names), found)
+    boards = leaderboards_of(benchmark, called(benchmark.board(), found, names), found)
     conditions = {side.label: side.record(benchmark.tasks) for side in found}
     if form != "text":
-        text = FORMS[form](made, conditions)
+        text = FORMS[form](boards, conditions)
     elif file is None:
-        terminal_tables.show(console, _text(made, conditions))
+        terminal_tables.show(console, _text(boards, conditions))
         return
     else:
-        text = terminal_tables.as_file(_text(made, conditions))
+        text = terminal_tables.as_file(_text(boards, conditions))
     if file is None:
         print(text, end="")
     else:

@@ -43,12 +43,17 @@ class Card(NamedTuple):
     """A benchmark's headline number for each run."""
 
     title: str
-    name: str  # task or group, and metric
+    line: Comparison  # the number
     scale: tuple[str, str]  # the ends of the scale as text
     rows: Sequence[CardRow]
     chance: Mark | None
     papers: Sequence[Mark]  # from the lowest figure to the highest
     limits: Sequence[str]  # of the numbers' comparability
+
+    @property
+    def name(self) -> str:
+        """The task or group of the number, and its metric."""
+        return f"{self.line.quantity.row} {self.line.quantity.metric}"
 
 
 def ends_text(number: Interval) -> str:
@@ -115,7 +120,7 @@ def make_card(
     chance = published.chance if published else None
     return Card(
         benchmark.title,
-        f"{line.quantity.row} {line.quantity.metric}",
+        line,
         (f"{lowest:g}", f"{top:g}"),
         [row(label, one) for label, one in line.numbers.items()],
         None if chance is None else Mark("chance", chance, place(chance)),

@@ -2,89 +2,180 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from lmms_eval_tasks.notify import visible
 from lmms_eval_tasks.report.pages import SERIES, WIDE, label_expression, picture
-from lmms_eval_tasks.tables.paper_tables import number
+from lmms_eval_tasks.tables.paper_tables import INVALID, number
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
     import altair
 
     from lmms_eval_tasks.report.aggregation import Quantity
+    from lmms_eval_tasks.report.cards import Card
     from lmms_eval_tasks.report.compare import Comparison
 
 STEP = 22  # height of a row in pixels
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 
-def dots(lines: Sequence[Comparison], about: str) -> str:
-    """Return a chart with a row for each line: a dot with interval for each side.
+class Runs(NamedTuple):
+    """The runs of a page: they have the same colour and shape in each of its charts."""
 
-    The paper's figures are drawn, too.
+    labels: Sequence[str]
+    invalid: Collection[tuple[str, str]] = ()  # label and task, of numbers that are INVALID
+
+    def scale(self, values: Sequence[str], lines: Sequence[Comparison]) -> altair.Scale:
+        """Return the scale from the runs that have a number in `lines` to their colours or shapes.
+
+        Args:
+            values: the colours or shapes; they repeat if there are more runs.
+            lines: the numbers of the chart.
+        """
+        import altair as alt
+
+        drawn = {label for line in lines for label in line.numbers}
+        domain = [label for label in self.labels if label in drawn]
+        places = [self.labels.index(label) % len(values) for label in domain]
+        return alt.Scale(domain=domain, range=[values[place] for place in places])
+
+    def legend(self, lines: Sequence[Comparison], width: int) -> altair.Legend:
+        """Return the legend of a chart whose plot has this width in pixels.
+
+        A run whose numbers in `lines` are all INVALID has the word behind its name.
+        """
+        import altair as alt
+
+        invalid = [
+            visible(label)
+            for label in self.labels
+            if not any(
+                line.is_valid(label, self.invalid) for line in lines if label in line.numbers
+            )
+        ]
+        is_valid = f"indexof({json.dumps(invalid)}, datum.label) < 0"
+        return alt.Legend(
+            orient="top",
+            columns=1 if width < WIDE else 3,
+            labelExpr=f"datum.label + ({is_valid} ? '' : ' {INVALID}')",
+        )
+
+
+def dots(lines: Sequence[Comparison], runs: Runs, about: str) -> str:
+    """Return a chart with a row for each line: a dot with interval for each run.
+
+    The paper's figures and chance are drawn, too. INVALID stands beside a number that is INVALID.
     """
-    labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
-    rows: list[JsonObject] = []
+    metrics = {line.quantity.metric for line in lines}
+    names = [f"{q.row} {q.metric}" if len(metrics) > 1 else q.row for q in _of(lines)]
+    return picture(lambda width: _panel(lines, names, runs, width, lines), about)
+
+
+def overview(cards: Sequence[Card], runs: Runs, about: str) -> str:
+    """Return a chart with the headline number of each benchmark, one below the other.
+
+    Args:
+        cards: of the benchmarks.
+        runs: the page's runs.
+        about: description of the chart for readers who cannot see it.
+    """
+    lines = [card.line for card in cards]
+
+    def draw(width: int) -> altair.VConcatChart:
+        import altair as alt
+
+        panels = [
+            _panel([card.line], [[card.title, card.name]], runs, width, lines) for card in cards
+        ]
+        return alt.vconcat(*panels, spacing=12)
+
+    return picture(draw, about)
+
+
+def _panel(
+    lines: Sequence[Comparison],
+    names: Sequence[Json],
+    runs: Runs,
+    width: int,
+    chart_lines: Sequence[Comparison],
+) -> altair.LayerChart:
+    """Return a chart of `lines`, or the part of a chart.
+
+    Args:
+        lines: the numbers.
+        names: names of the rows; a list is a name of several lines.
+        runs: the page's runs.
+        width: of the plot in pixels.
+        chart_lines: the numbers of the whole chart; its parts have one legend.
+    """
+    import altair as alt
+
+    labels = [label for label in runs.labels if any(label in line.numbers for line in lines)]
+    numbers: list[JsonObject] = []
     papers: list[JsonObject] = []
+    chances: list[JsonObject] = []
     for place, line in enumerate(lines):
         for nth, label in enumerate(labels):
             if label in line.numbers:
-                one = line.numbers[label]
-                # The sides of a row are drawn below each other, so that no interval hides another.
+                interval = line.numbers[label]
+                # The runs of a row are drawn below each other, so that no interval hides another.
                 lane = place + (nth + 1) / (len(labels) + 1) - 0.5
-                ends = {"value": one.estimate, "low": one.low, "high": one.high}
-                rows.append(
-                    {"lane": lane, "side": label, **{k: number(v) for k, v in ends.items()}}
+                ends = {"value": interval.estimate, "low": interval.low, "high": interval.high}
+                mark = "" if line.is_valid(label, runs.invalid) else INVALID
+                numbers.append(
+                    {"lane": lane, "side": label, "mark": mark}
+                    | {end: number(value) for end, value in ends.items()}
                 )
-        if line.quantity.published:
-            papers += [{"lane": place, "paper": v} for v in line.quantity.published.papers.values()]
-    found = [row[end] for row in rows for end in ("value", "low", "high") if row[end] is not None]
-    found += [one["paper"] for one in papers]
-    lowest, highest = min([0.0, *found]), max(found)
-    top = next((one for one in (1.0, 5.0, 10.0, 100.0) if highest <= one), highest)
-    metrics = {line.quantity.metric for line in lines}
-    told = [f"{one.row} {one.metric}" if len(metrics) > 1 else one.row for one in _of(lines)]
+        if published := line.quantity.published:
+            papers += [{"lane": place, "paper": figure} for figure in published.papers.values()]
+            if published.chance is not None:
+                ends = {"lane": place - 0.4, "end": place + 0.4}
+                chances.append({"chance": published.chance, **ends})
+    drawn = [row[end] for row in numbers for end in ("value", "low", "high")]
+    drawn += [row["paper"] for row in papers] + [row["chance"] for row in chances]
+    finite = [value for value in drawn if value is not None]
+    lowest, highest = min([0.0, *finite]), max([0.0, *finite])
+    top = next((end for end in (1.0, 5.0, 10.0, 100.0) if highest <= end), highest)
+
+    y_scale = alt.Scale(domain=[-0.5, len(lines) - 0.5], reverse=True, nice=False)
+    # Each panel of an overview has names of this width, so that the plots stand below each other.
+    names_width = {"minExtent": 150 if width < WIDE else 230} if len(lines) == 1 else {}
+    axis = alt.Axis(
+        values=list(range(len(lines))),
+        labelExpr=label_expression(names),
+        labelPadding=9,
+        grid=False,
+        **names_width,
+    )
+    y = alt.Y("lane:Q", title=None, axis=axis, scale=y_scale)
+    scale = alt.Scale(domain=[lowest, top], nice=False)
+    base = alt.Chart(alt.Data(values=numbers)).encode(y=y)
+    legend = runs.legend(chart_lines, width)
+    value = alt.X("value:Q", title=None, axis=alt.Axis(tickCount=5), scale=scale)
+    layers = [
+        alt.Chart(alt.Data(values=papers))
+        .mark_tick(color="var(--soft)", thickness=1.5, size=16, opacity=0.75)
+        .encode(y=y, x=alt.X("paper:Q", scale=scale)),
+        alt.Chart(alt.Data(values=chances))
+        .mark_rule(color="var(--soft)", strokeDash=[3, 3])
+        .encode(y=y, y2="end:Q", x=alt.X("chance:Q", scale=scale)),
+        base.mark_rule(strokeWidth=2).encode(
+            x=alt.X("low:Q", scale=scale), x2="high:Q", color=alt.Color("side:N")
+        ),
+        base.mark_text(align="right", dx=-9).encode(x=value, text="mark:N"),
+        base.mark_point(filled=True, size=80, opacity=1).encode(
+            x=value,
+            color=alt.Color("side:N", legend=legend, scale=runs.scale(SERIES, chart_lines)),
+            shape=alt.Shape("side:N", legend=legend, scale=runs.scale(SHAPES, chart_lines)),
+        ),
+    ]
+    kept = [layer for layer, rows in zip(layers, [papers, chances, 1, 1, 1], strict=True) if rows]
     height = max(STEP, 14 * len(labels) + 8) * len(lines)
-
-    def draw(width: int) -> altair.LayerChart:
-        import altair as alt
-
-        y_scale = alt.Scale(domain=[-0.5, len(lines) - 0.5], reverse=True, nice=False)
-        axis = alt.Axis(
-            values=list(range(len(lines))),
-            labelExpr=label_expression(told),
-            labelPadding=9,
-            grid=False,
-        )
-        y = alt.Y("lane:Q", title=None, axis=axis, scale=y_scale)
-        scale = alt.Scale(domain=[lowest, top], nice=False)
-        x_axis = alt.Axis(tickCount=5)
-        base = alt.Chart(alt.Data(values=rows)).encode(y=y)
-        colours = [SERIES[place % len(SERIES)] for place in range(len(labels))]
-        shapes = [SHAPES[place % len(SHAPES)] for place in range(len(labels))]
-        legend = alt.Legend(orient="top", columns=1 if width < WIDE else 3)
-        layers = [
-            alt.Chart(alt.Data(values=papers))
-            .mark_tick(color="var(--soft)", thickness=1.5, size=16, opacity=0.75)
-            .encode(y=y, x=alt.X("paper:Q", scale=scale)),
-            base.mark_rule(strokeWidth=2).encode(
-                x=alt.X("low:Q", scale=scale), x2="high:Q", color=alt.Color("side:N")
-            ),
-            base.mark_point(filled=True, size=80, opacity=1).encode(
-                x=alt.X("value:Q", title=None, axis=x_axis, scale=scale),
-                color=alt.Color(
-                    "side:N", legend=legend, scale=alt.Scale(domain=labels, range=colours)
-                ),
-                shape=alt.Shape(
-                    "side:N", legend=legend, scale=alt.Scale(domain=labels, range=shapes)
-                ),
-            ),
-        ]
-        return alt.layer(*(layers if papers else layers[1:])).properties(width=width, height=height)
-
-    return picture(draw, about)
+    return alt.layer(*kept).properties(width=width, height=height)
 
 
 def _of(lines: Sequence[Comparison]) -> list[Quantity]:
@@ -146,12 +237,13 @@ def ranked(
     return picture(draw, about)
 
 
-def heat(lines: Sequence[Comparison], about: str) -> str:
+def heat(lines: Sequence[Comparison], runs: Runs, about: str) -> str:
     """Return a chart with a column for each line and a row for each side, coloured by number."""
     cells = [
-        {"line": line.quantity.row, "side": label, "value": one.estimate}
+        {"line": line.quantity.row, "side": side, "value": interval.estimate}
         for line in lines
-        for label, one in line.numbers.items()
+        for label, interval in line.numbers.items()
+        for side in [label if line.is_valid(label, runs.invalid) else f"{label} {INVALID}"]
     ]
     columns = [one.row for one in _of(lines)]
 
@@ -173,7 +265,7 @@ def heat(lines: Sequence[Comparison], about: str) -> str:
     return picture(draw, about)
 
 
-def star(lines: Sequence[Comparison], about: str) -> str:
+def star(lines: Sequence[Comparison], runs: Runs, about: str) -> str:
     """Return a chart with a spoke from 0 to 1 for each line, and an outline for each side."""
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     count = len(lines)
@@ -215,9 +307,7 @@ def star(lines: Sequence[Comparison], about: str) -> str:
         def chart(values: Sequence[Mapping[str, Json]]) -> altair.Chart:
             return alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
 
-        colours = [SERIES[place % len(SERIES)] for place in range(len(labels))]
-        legend = alt.Legend(orient="top", columns=1 if width < WIDE else 3)
-        scale = alt.Scale(domain=labels, range=colours)
+        legend, scale = runs.legend(lines, width), runs.scale(SERIES, lines)
         return alt.layer(
             chart(rings)
             .mark_line(color="var(--line)", strokeWidth=1)
@@ -237,7 +327,7 @@ def star(lines: Sequence[Comparison], about: str) -> str:
     return picture(draw, about)
 
 
-KINDS: dict[str, Callable[[Sequence[Comparison], str], str]] = {
+KINDS: dict[str, Callable[[Sequence[Comparison], Runs, str], str]] = {
     "dots": dots,
     "star": star,
     "heat": heat,

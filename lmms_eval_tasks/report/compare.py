@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Metric, Task
 from lmms_eval_tasks.report import arrivals
-from lmms_eval_tasks.report.aggregation import Quantity, TaskItem, cluster, of_join, of_task
+from lmms_eval_tasks.report.aggregation import Quantity, TaskItem, cluster, of_joint, of_task
 from lmms_eval_tasks.report.compared_runs import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import stats
@@ -66,9 +66,9 @@ def headlines(
 ) -> list[Comparison]:
     """Return the numbers of lmms-eval's table, of tasks and of their joint metrics."""
     quantities = [of_task(task, metric) for task in tasks for metric in headline_metrics(task)]
-    for join in benchmark.joint_metrics:
-        if sum(task.name in join.tasks for task in tasks) > 1:
-            quantities += [of_join(join, name) for name in join.host_fields]
+    for joint in benchmark.joint_metrics:
+        if sum(task.name in joint.tasks for task in tasks) > 1:
+            quantities += [of_joint(joint, name) for name in joint.host_fields]
     made = (_compared(one, sides) for one in quantities)
     return [line for line in made if line.numbers]
 
@@ -95,12 +95,12 @@ def our_cell(benchmark: Benchmark, number: leaderboards.OurNumber, side: Side) -
 
     It has an interval if the results have one (Metric.has_interval).
     """
-    join = next((own for own in benchmark.joint_metrics if own.group == number.task), None)
-    if join is not None:
-        whole = of_join(join, number.metric)
+    joint = next((m for m in benchmark.joint_metrics if m.group == number.task), None)
+    if joint is not None:
+        whole = of_joint(joint, number.metric)
     else:
         task = benchmark.tasks[number.task]
-        (metric,) = (own for own in task.metrics if own.name == number.metric)
+        (metric,) = (metric for metric in task.metrics if metric.name == number.metric)
         whole = of_task(task, metric)
     wanted = {name: leaderboards.plain(value) for name, value in number.where}
 
@@ -220,14 +220,14 @@ def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]
     waiting: dict[tuple[str, str], list[Key]] = {}
     for key in sorted(second):
         waiting.setdefault((key[0], second[key]), []).append(key)
-    found: dict[Key, Key] = {}
+    matches: dict[Key, Key] = {}
     for by_id in (True, False):
-        for key in sorted(first.keys() - found.keys()):
+        for key in sorted(first.keys() - matches.keys()):
             alike = waiting.get((key[0], first[key]), [])
             if key in alike or (alike and not by_id):
-                found[key] = key if key in alike else alike[0]
-                alike.remove(found[key])
-    return found
+                matches[key] = key if key in alike else alike[0]
+                alike.remove(matches[key])
+    return matches
 
 
 def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
@@ -238,17 +238,17 @@ def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
     """
     first, *others = ([(task, item) for item in side.items.get(task.name, ())] for side in sides)
     before = _by_id(first)
-    found = [{item["id"]: item for _, item in first}]
-    for side, own in zip(sides[1:], others, strict=True):
-        after = _by_id(own)
+    items = [{item["id"]: item for _, item in first}]
+    for side, pairs in zip(sides[1:], others, strict=True):
+        after = _by_id(pairs)
         names = {theirs: ours[1] for ours, theirs in _same(*_hashes(before, after)).items()}
-        found.append(
+        items.append(
             {
                 names.get(key) or (f"{key[1]} ({side.label})" if key in before else key[1]): item
                 for key, (_, item) in after.items()
             }
         )
-    return found
+    return items
 
 
 _BY_ID = "id "  # prefix of the replacement for a hash, if a log does not have it
@@ -304,21 +304,21 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
     for task in tasks:
         if not all(task.name in side.runs and side.is_valid([task.name]) for side in both):
             continue
-        found = paired(*([(task, i) for i in one.items[task.name]] for one in both))
-        common, name = len(found.pairs), task.name
-        if found.by_id:
-            told = f"{name}: {found.by_id:,} items are compared with {first.label} by id alone: "
-            told += "a log of an earlier version does not hold the prompts"
-            yield Condition(Kind.OTHER_ITEMS, told, (name,))
-        if common == found.first == found.second:
+        match = paired(*([(task, i) for i in one.items[task.name]] for one in both))
+        common, name = len(match.pairs), task.name
+        if match.by_id:
+            text = f"{name}: {match.by_id:,} items are compared with {first.label} by id alone: "
+            text += "a log of an earlier version does not hold the prompts"
+            yield Condition(Kind.OTHER_ITEMS, text, (name,))
+        if common == match.first == match.second:
             continue
-        told = (
+        text = (
             f"{name}: {common:,} items are in both runs and are compared ({first.label} has "
-            f"{found.first:,}, this run {found.second:,})"
+            f"{match.first:,}, this run {match.second:,})"
         )
-        if found.other:
-            told += f"; {found.other:,} have the same id in both runs but another prompt{differ}"
-        yield Condition(Kind.OTHER_ITEMS, told, (name,))
+        if match.other:
+            text += f"; {match.other:,} have the same id in both runs but another prompt{differ}"
+        yield Condition(Kind.OTHER_ITEMS, text, (name,))
 
 
 def _corrected(lines: Sequence[Comparison]) -> list[Comparison]:

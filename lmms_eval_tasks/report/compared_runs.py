@@ -47,7 +47,7 @@ class Side:
         Raises:
             DataError: an item lacks a field that every item of its task has.
         """
-        found: dict[str, Items] = {}
+        items_by_task: dict[str, Items] = {}
         for task, run in self.runs.items():
             items, of = saved.saved_items(run), registry.of(task).tasks[task]
             needed = [of.cluster_field, *({"right"} & of.failed_item.keys())]
@@ -55,8 +55,8 @@ class Side:
                 if name not in item:
                     raise DataError(f"{run.file}: {item['id']} has no `{name}`")
             with_hash = [{**item, ASKED: item.get(ASKED) or of.hash_of(item)} for item in items]
-            found[task] = aggregate.as_counted(with_hash)
-        return found
+            items_by_task[task] = aggregate.as_counted(with_hash)
+        return items_by_task
 
     @functools.cached_property
     def task_items(self) -> list[tuple[Task, Item]]:
@@ -99,12 +99,12 @@ class Side:
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
         """Yield the conditions of joint numbers whose tasks differ in data or setting."""
         for benchmark, _ in registry.benchmarks_of(names):
-            for join in benchmark.joint_metrics:
-                own = {name: self.items[name] for name in join.tasks if name in names}
+            for joint in benchmark.joint_metrics:
+                own = {name: self.items[name] for name in joint.tasks if name in names}
                 if differ := aggregation.data_of(own):
                     data = ", ".join(f"{name} {one}" for name, one in differ.items())
                     told = (
-                        f"{join.group}: not computed, because its tasks have "
+                        f"{joint.group}: not computed, because its tasks have "
                         f"different data ({data})"
                     )
                     yield Condition(Kind.OTHER_ITEMS, told, tuple(own))
@@ -142,30 +142,30 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     Raises:
         DataError: there is no run of our tasks, or two runs of a task and model are below one path.
     """
-    found: list[tuple[Path, str, dict[str, saved.SavedRun]]] = []
+    entries: list[tuple[Path, str, dict[str, saved.SavedRun]]] = []
     for path in paths:
         runs = saved.join_parts(
             [saved.read_saved_run(file) for file in saved.find_sample_files([path])],
             settings.may_fail(),
         )
-        own = [run for run in runs if registry.of_task_name(run.task)]
-        if not own:
+        our_runs = [run for run in runs if registry.of_task_name(run.task)]
+        if not our_runs:
             raise DataError(
                 f"{path}: no tasks of lmms-eval-tasks, only {', '.join(r.task for r in runs)}"
             )
-        saved.refuse_twice(own)
-        for run in own:
+        saved.refuse_twice(our_runs)
+        for run in our_runs:
             extras.require(registry.of(run.task).tasks[run.task].extra, run.task)
-        for model in dict.fromkeys(run.model for run in own):
-            tasks = {run.task: run for run in own if run.model == model}
-            found.append((path, _name(next(iter(tasks.values()))), tasks))
-    names = [name for _, name, _ in found]
-    labels = [f"{name} ({path})" if names.count(name) > 1 else name for path, name, _ in found]
-    if twice := next((one for one in labels if labels.count(one) > 1), None):
+        for model in dict.fromkeys(run.model for run in our_runs):
+            tasks = {run.task: run for run in our_runs if run.model == model}
+            entries.append((path, _name(next(iter(tasks.values()))), tasks))
+    names = [name for _, name, _ in entries]
+    labels = [f"{name} ({path})" if names.count(name) > 1 else name for path, name, _ in entries]
+    if twice := next((label for label in labels if labels.count(label) > 1), None):
         raise DataError(f"{twice} is named twice; a report requires different runs")
     return [
         Side(label, {task: runs[task] for task in _ordered(runs)})
-        for label, (_, _, runs) in zip(labels, found, strict=True)
+        for label, (_, _, runs) in zip(labels, entries, strict=True)
     ]
 
 

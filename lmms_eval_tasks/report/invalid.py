@@ -67,16 +67,16 @@ def of_judge(usage: Iterable[Mapping[str, Json]], labels: Collection[str]) -> di
     """
     from lmms_eval_tasks.judges.verdict import NONE, Status
 
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for row in usage:
         failed = {status: n for status, n in row["by_status"].items() if status != Status.OK}
         if row["judge"] == NONE or row["judge"] not in labels:
             continue
-        shown = ", ".join(f"{n} {status}" for status, n in sorted(failed.items()))
+        by_status = ", ".join(f"{n} {status}" for status, n in sorted(failed.items()))
         number, total = sum(failed.values()), row["verdicts"]
-        told = f"{row['task']}: {number} of {total} verdicts failed ({shown})"
-        found |= _above_limit(row["task"], number, total, told)
-    return found
+        message = f"{row['task']}: {number} of {total} verdicts failed ({by_status})"
+        reasons |= _above_limit(row["task"], number, total, message)
+    return reasons
 
 
 def of_items(name: str, items: Items) -> dict[str, str]:
@@ -136,11 +136,11 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
 
 def together(*reasons: Mapping[str, str]) -> dict[str, str]:
     """Join the reasons why tasks are invalid, by task."""
-    made: dict[str, str] = {}
+    joined: dict[str, str] = {}
     for problems in reasons:
         for name, why in problems.items():
-            made[name] = f"{made[name]}; {why}" if name in made else why
-    return made
+            joined[name] = f"{joined[name]}; {why}" if name in joined else why
+    return joined
 
 
 def stop(problems: Mapping[str, str]) -> None:

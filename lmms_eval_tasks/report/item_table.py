@@ -46,7 +46,7 @@ def make_table(
         sides: the sides; a row is an item of any of them.
         media: index of the preview of an item's media, by task and id; missing if unknown.
     """
-    known: list[JsonObject] = []
+    heads: list[JsonObject] = []
     columns: dict[str, list[Any]] = {
         name: [] for name in ("task", "id", "video", "pool", "split", "media")
     }
@@ -56,13 +56,13 @@ def make_table(
     chunks: list[str] = []
     details: list[JsonObject] = []
     for place, task in enumerate(tasks):
-        own = rows_of(task, sides)
-        named = [[{**item, "id": name} for name, item in items.items()] for items in own]
+        side_rows = rows_of(task, sides)
+        named = [[{**item, "id": name} for name, item in items.items()] for items in side_rows]
         metric, values = _values(task, named)
-        binary = {value for one in values for value in one.values()} <= {0, 1}
-        known.append({"name": task.name, "metric": metric, "binary": binary})
-        for name in dict.fromkeys(name for items in own for name in items):
-            items = [one.get(name) for one in own]
+        binary = {value for side_values in values for value in side_values.values()} <= {0, 1}
+        heads.append({"name": task.name, "metric": metric, "binary": binary})
+        for name in dict.fromkeys(name for items in side_rows for name in items):
+            items = [rows.get(name) for rows in side_rows]
             first = next(item for item in items if item is not None)
             columns["task"].append(place)
             columns["id"].append(name)
@@ -84,7 +84,7 @@ def make_table(
     if details:
         chunks.append(packed(details))
     labels = [side.label for side in sides]
-    return {"sides": labels, "tasks": known, "chunk": CHUNK, **columns, "of": of_sides}, chunks
+    return {"sides": labels, "tasks": heads, "chunk": CHUNK, **columns, "of": of_sides}, chunks
 
 
 def _values(task: Task, items: Sequence[Items]) -> tuple[str, list[dict[str, float]]]:

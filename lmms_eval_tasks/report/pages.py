@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WIDE, NARROW = 700, 190  # width of a chart's plot in pixels, without the names beside it
 # Colours that exist in the light and the dark setting.
-SERIES = tuple(f"var(--s{n})" for n in range(1, 5))
+SERIES = tuple(f"var(--s{n})" for n in range(1, 9))
 
 
 def filled(template: Path, **values: object) -> str:
@@ -55,7 +55,7 @@ def picture(draw: Callable[[int], altair.TopLevelMixin], about: str) -> Markup:
 
     drawn = Markup()
     for kind, width in (("wide", WIDE), ("narrow", NARROW)):
-        labels = {"labelLimit": 280 if kind == "wide" else 150}  # pixels of names beside a plot
+        labels = {"labelLimit": 400 if kind == "wide" else 150}  # pixels of names beside a plot
         chart = draw(width).configure(**{**_CONFIG, "axis": {**_CONFIG["axis"], **labels}})
         spec = _drawable(chart.to_dict())
         svg = Markup(vl_convert.vegalite_to_svg(spec))  # noqa: S704 - vega escapes text
@@ -74,9 +74,12 @@ def _drawable(value: Json) -> Json:
     return visible(value) if isinstance(value, str) else value
 
 
-def label_expression(names: Sequence[str]) -> str:
-    """Return an axis' expression (`labelExpr`) whose labels are these names, by index."""
-    return f"{json.dumps([*map(visible, names)])}[datum.value]"
+def label_expression(names: Sequence[Json]) -> str:
+    """Return an axis' expression (`labelExpr`) whose labels are these names, by index.
+
+    A list of texts is a name of several lines.
+    """
+    return f"{json.dumps(_drawable([*names]))}[datum.value]"
 
 
 _CONFIG: JsonObject = {

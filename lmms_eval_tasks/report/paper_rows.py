@@ -51,7 +51,7 @@ class LeaderboardRow(NamedTuple):
     cells: Sequence[PrintedCell]
     run: str = ""  # label of the side; "" for a row of the paper
     our_cells: Sequence[OurCell | None] = ()  # a run's numbers
-    beside: str = ""  # the published model that equals the run's
+    published_model: str = ""  # the published model that equals the run's
 
 
 class Leaderboard(NamedTuple):
@@ -160,14 +160,14 @@ def _own_lines(
             None if one is None else _own(benchmark, side, cell, one, is_same=same is not None)
             for cell, one in zip(cells, found, strict=True)
         ]
-        beside = same.cells[0].model if same else ""
+        published_model = same.cells[0].model if same else ""
         if place == "group":
-            yield LeaderboardRow(side.label, alike[0].name, cells, side.label, own, beside)
+            yield LeaderboardRow(side.label, alike[0].name, cells, side.label, own, published_model)
             continue
         kinds = {cell.kind for line in alike for cell in line.cells}
         group = groups[kinds.pop()] if len(sets) > len(kinds) == 1 else ""
         of = "" if group or len(sets) == 1 else _apart(wanted, sets)
-        yield LeaderboardRow(group, f"{side.label}{of}", cells, side.label, own, beside)
+        yield LeaderboardRow(group, f"{side.label}{of}", cells, side.label, own, published_model)
 
 
 def _own(

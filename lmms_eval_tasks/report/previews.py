@@ -37,36 +37,36 @@ def find_previews(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPre
 
     Items with the same media share a preview.
     """
-    found: dict[tuple[str, str], MediaPreview] = {}
-    told = []
+    previews: dict[tuple[str, str], MediaPreview] = {}
+    lines = []
     names = list(dict.fromkeys(name for side in sides for name in side.runs))
-    for benchmark, own in registry.benchmarks_of(names):
+    for benchmark, benchmark_tasks in registry.benchmarks_of(names):
         try:
-            found |= _of_benchmark(benchmark, own, sides)
+            previews |= _of_benchmark(benchmark, benchmark_tasks, sides)
         except TasksError as error:
-            told.append(f"{benchmark.title}: no preview pictures of the videos: {error}")
-    return found, told
+            lines.append(f"{benchmark.title}: no preview pictures of the videos: {error}")
+    return previews, lines
 
 
 def _of_benchmark(
     benchmark: Benchmark, names: Sequence[str], sides: Sequence[Side]
 ) -> Iterator[tuple[tuple[str, str], MediaPreview]]:
-    looked = benchmark.load(names, only=())
-    wanted: dict[Any, tuple[Task, Doc]] = {}
+    loaded = benchmark.load(names, only=())
+    docs: dict[Any, tuple[Task, Doc]] = {}
     items: dict[tuple[str, str], Any] = {}
     for name in names:
         task = benchmark.tasks[name]
         ids = {item["id"] for side in sides for item in side.items.get(name, ())}
-        for doc in benchmark.docs(looked, name):
+        for doc in benchmark.docs(loaded, name):
             if doc["id"] not in ids:
                 continue
             cut = benchmark.media_job(doc)
             window = (name, doc["id"]) if cut is None else cut.key
             items[name, doc["id"]] = window
-            wanted.setdefault(window, (task, {**doc, "task": name}))
+            docs.setdefault(window, (task, {**doc, "task": name}))
     with ThreadPoolExecutor() as pool:
-        made = dict(zip(wanted, pool.map(lambda one: _look(*one), wanted.values()), strict=True))
-    return ((item, made[window]) for item, window in items.items() if made[window] is not None)
+        thumbs = dict(zip(docs, pool.map(lambda pair: _look(*pair), docs.values()), strict=True))
+    return ((item, thumbs[window]) for item, window in items.items() if thumbs[window] is not None)
 
 
 def _look(task: Task, doc: Doc) -> MediaPreview | None:

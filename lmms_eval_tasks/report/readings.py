@@ -90,16 +90,16 @@ _SHAPED = 500  # characters of a reply that form its shape
 def commonest(items: Items) -> list[tuple[int, str]]:
     """Return the commonest forms of replies, at most FORMS, each with its count and an example."""
     rest = [(_shape(item), item) for item in items]
-    found: list[tuple[int, str]] = []
-    while rest and len(found) < FORMS:
+    forms: list[tuple[int, str]] = []
+    while rest and len(forms) < FORMS:
         for length in (*LENGTHS, FEWEST):
             ((start, count),) = Counter(shape[:length] for shape, _ in rest).most_common(1)
             if 2 * count >= len(rest):
                 break
         first = next(item for shape, item in rest if shape[:length] == start)
-        found.append((count, example(first)))
+        forms.append((count, example(first)))
         rest = [(shape, item) for shape, item in rest if shape[:length] != start]
-    return sorted(found, key=lambda form: -form[0])
+    return sorted(forms, key=lambda form: -form[0])
 
 
 def _shape(item: Item) -> str:

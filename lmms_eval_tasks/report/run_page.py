@@ -64,23 +64,25 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     Raises:
         DataError: a saved sample lacks a field that the page needs.
     """
-    found, told = previews.find_previews(sides)
-    seen, places = previews.listed(found)
-    names = previews.copy(seen, media) if media else {}
+    by_item, lines = previews.find_previews(sides)
+    listed, places = previews.listed(by_item)
+    names = previews.copy(listed, media) if media else {}
     folder = Path(media).name if media and page and media.parent == page.parent else str(media)
     shown = [
         {**one._asdict(), "file": f"{folder}/{names[one.file]}" if one.file in names else ""}
-        for one in seen
+        for one in listed
     ]
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
+    parts = [_part(benchmark, own, sides) for benchmark, own in by_benchmark]
     index, chunks = item_table.make_table(tasks, sides, places)
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return filled(
         _HERE / "run_page.html",
         sides=sides,
-        parts=[_part(benchmark, own, sides) for benchmark, own in by_benchmark],
-        told=told,
+        parts=parts,
+        overview=_overview(parts, sides) if len(sides) > 1 else "",
+        told=lines,
         row_series={side.label: nth % len(SERIES) + 1 for nth, side in enumerate(sides)},
         version=__version__,
         data={"index": item_table.packed(index), "media": item_table.packed(shown)},
@@ -100,20 +102,23 @@ def _sha256(script: str) -> str:
 
 
 def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> BenchmarkSection:
-    own = [side for side in sides if any(task.name in side.runs for task in tasks)]
-    lines = compare.headlines(benchmark, tasks, own)
-    conditions = compare.conditions(tasks, own)
+    with_tasks = [side for side in sides if any(task.name in side.runs for task in tasks)]
+    lines = compare.headlines(benchmark, tasks, with_tasks)
+    conditions = compare.conditions(tasks, with_tasks)
     warnings: dict[str, list[str]] = {}
     for label, found in conditions.items():
         for line in limits(found):
             warnings.setdefault(line, []).append(label)
-    facts = {side.label: list(_facts(benchmark, side)) for side in own}
-    splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
-    invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
+    facts = {side.label: list(_facts(benchmark, side)) for side in with_tasks}
+    invalid = {(s.label, t.name) for s in with_tasks for t in tasks if not s.is_valid([t.name])}
+    runs = charts.Runs([side.label for side in sides], invalid)
+    splits = {
+        name: made for task in tasks for name, made in _splits(task, with_tasks, runs) if made
+    }
     unknown = {s for s, record in conditions.items() if any(c.kind == Kind.UNKNOWN for c in record)}
     card = make_card(benchmark, lines, invalid, unknown, list(warnings))
     return BenchmarkSection(
-        benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid, card
+        benchmark, lines, _picture(benchmark, lines, runs), splits, facts, warnings, invalid, card
     )
 
 
@@ -148,21 +153,31 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         yield "command", command(results)
 
 
-def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
+def _overview(parts: Sequence[BenchmarkSection], sides: Sequence[Side]) -> str:
+    """Return a chart of the benchmarks' headline numbers; "" if there are none."""
+    cards = [part.card for part in parts if part.card]
+    invalid = {number for part in parts for number in part.invalid}
+    runs = charts.Runs([side.label for side in sides], invalid)
+    return charts.overview(cards, runs, "Headline numbers") if cards else ""
+
+
+def _picture(benchmark: Benchmark, lines: Sequence[Comparison], runs: charts.Runs) -> str:
     """Return a chart of the papers' main numbers; for other tasks, of their first number."""
-    own = [line for line in lines if line.quantity.published]
-    named = {line.quantity.row for line in own}
-    own += [
+    main_lines = [line for line in lines if line.quantity.published]
+    named = {line.quantity.row for line in main_lines}
+    main_lines += [
         line
         for place, line in enumerate(lines)
         if line.quantity.row not in named
         and (not place or lines[place - 1].quantity.row != line.quantity.row)
     ]
-    main = [line for line in lines if line in own]
-    return charts.dots(main, f"{benchmark.title}: main numbers") if main else ""
+    main = [line for line in lines if line in main_lines]
+    return charts.dots(main, runs, f"{benchmark.title}: main numbers") if main else ""
 
 
-def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split]]]:
+def _splits(
+    task: Task, sides: Sequence[Side], runs: charts.Runs
+) -> Iterator[tuple[str, list[Split]]]:
     """Yield a task's first headline number by each of its splits."""
     for metric in compare.headline_metrics(task)[:1]:
         name, made = f"{task.name} {metric.name}", []
@@ -170,7 +185,7 @@ def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split
             lines = compare.by_category(task, metric, field, sides)
             by = field.replace("_", " ")
             if len(lines) > 1:
-                picture = charts.KINDS[kind](lines, f"{name} by {by}")
+                picture = charts.KINDS[kind](lines, runs, f"{name} by {by}")
                 made.append(Split(by, f"{name} by {by}", picture, lines))
         yield name, made
 
@@ -184,15 +199,15 @@ def _value(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -
 
 
 def _difference(line: Comparison, label: str) -> JsonObject | None:
-    if (one := line.differences.get(label)) is None:
+    if (change := line.differences.get(label)) is None:
         return None
-    ends = one.value.ends
+    ends = change.value.ends
     return {
-        "value": signed(one.value.estimate, 3),
+        "value": signed(change.value.estimate, 3),
         "ends": "-" if ends is None else " to ".join(signed(end, 3) for end in ends),
-        "p": p_text(one.p),
-        "rose": "-" if one.rose is None else f"{one.rose:,}",
-        "fell": "-" if one.fell is None else f"{one.fell:,}",
-        "needed": "-" if one.needed is None else f"{one.needed:,}",
+        "p": p_text(change.p),
+        "rose": "-" if change.rose is None else f"{change.rose:,}",
+        "fell": "-" if change.fell is None else f"{change.fell:,}",
+        "needed": "-" if change.needed is None else f"{change.needed:,}",
         "sure": ends is not None and (ends[0] > 0 or ends[1] < 0),
     }

@@ -279,18 +279,18 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
 
     The list is empty if nothing is judged, for example if the reference is withheld.
     """
-    asked: list[JudgeRequest] = []
+    collected: list[JudgeRequest] = []
     items = []
     for number, doc in enumerate(docs if task.judgements else ()):
-        kept = task.log_fields(doc)
-        scoring = task.score(kept, task.example_reply(doc, number))
+        log_item = task.log_fields(doc)
+        scoring = task.score(log_item, task.example_reply(doc, number))
         # The work after the last request, such as metrics of texts, takes time and is not needed.
         last = task.judgements if task.score_jointly is None else ()
         with contextlib.suppress(_AllAsked):
-            items.append({**kept, **run_scoring(scoring, _stand_ins(asked, last))})
+            items.append({**log_item, **run_scoring(scoring, _stand_ins(collected, last))})
     for _, scoring in task.score_jointly(items) if task.score_jointly else ():
-        run_scoring(scoring, _stand_ins(asked))
-    return [(request.criterion, request.fields) for request in asked]
+        run_scoring(scoring, _stand_ins(collected))
+    return [(request.criterion, request.fields) for request in collected]
 
 
 class _AllAsked(Exception):  # noqa: N818 - no error
@@ -299,9 +299,9 @@ class _AllAsked(Exception):  # noqa: N818 - no error
 
 def judge_requests(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]:
     """Return the requests to the judge about one reply."""
-    found: list[JudgeRequest] = []
-    run_scoring(task.score(log_item, reply), _stand_ins(found))
-    return found
+    collected: list[JudgeRequest] = []
+    run_scoring(task.score(log_item, reply), _stand_ins(collected))
+    return collected
 
 
 def _stand_ins(
@@ -446,33 +446,33 @@ def _hours(number: float) -> str:
 
 def describe_basis(each: Sequence[Cost], model: RunModel | None) -> list[str]:
     """Return lines on what the costs rest on, and on what is not known."""
-    found: list[str] = []
+    lines: list[str] = []
     for benchmark, names in registry.benchmarks_of([one.name for one in each]):
         own = [one for one in each if one.name in names]
         whys = {one.why: [o.name for o in own if o.why == one.why] for one in own if one.why}
         for why, tasks in whys.items():
             who = benchmark.name if len(tasks) == len(own) else ", ".join(tasks)
-            found.append(f"{who}: counted with the paper's sizes: {why}")
+            lines.append(f"{who}: counted with the paper's sizes: {why}")
         if any(one.basis == DATA for one in own):
-            found.append(f"{benchmark.name}: counted on {settings.data_folder(benchmark.name)}")
-    found += [note for one in each for note in one.judge.notes]
+            lines.append(f"{benchmark.name}: counted on {settings.data_folder(benchmark.name)}")
+    lines += [note for one in each for note in one.judge.notes]
     if model is None:
-        found.append(
+        lines.append(
             "tokens of media, GPU hours, uploaded bytes and the server's price: name the model "
             "with --model and --model_args"
         )
     elif model_facts(model) is None:
         name = recipes.checkpoint_of(model) or model.name
-        found.append(
+        lines.append(
             f"{name}: size and tokens of a frame are not in leaderboards/recipes/models.yaml, so "
             "tokens of media, GPU hours and a server's dollars are unknown"
         )
     elif any(one.hours for one in each):
         gpus = max(one.gpus for one in each)
-        found.append(f"GPU hours: {gpus} of 80 GB at a time; {FORMULA}")
+        lines.append(f"GPU hours: {gpus} of 80 GB at a time; {FORMULA}")
     elif any(one.hours is None for one in each):
-        found.append(f"GPU hours: unknown: {model.name} sends requests to a server")
-    return list(dict.fromkeys(found))
+        lines.append(f"GPU hours: unknown: {model.name} sends requests to a server")
+    return list(dict.fromkeys(lines))
 
 
 def estimate_tables(each: Sequence[Cost], rate: float, with_model: bool) -> list[Table]:

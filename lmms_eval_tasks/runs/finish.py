@@ -139,8 +139,9 @@ def _of_benchmark(
     # Numbers come first, because computing a metric adds the note on its implementation
     # (provenance.note).
     numbers = {name: aggregation.numbers(benchmark.tasks[name], own) for name, own in items.items()}
-    joined = {join.group: aggregation.joined(join, items) for join in benchmark.joint_metrics}
-    numbers |= {group: found for group, found in joined.items() if found}
+    for joint in benchmark.joint_metrics:
+        if values := aggregation.joint_numbers(joint, items):
+            numbers[joint.group] = values
     invalid_ones = ((name, problems[name]) for name in names if name in problems)
     conditions = [Condition(Kind.INVALID, why, (name,)) for name, why in invalid_ones]
     conditions += [*_of_data(results), *of_model]
@@ -171,9 +172,9 @@ def _of_benchmark(
         if name in lengths:
             details[name]["token_limit"] = vars(lengths[name])
         conditions += of_items(benchmark.tasks[name], own, lengths.get(name))
-    for join in benchmark.joint_metrics:
-        if join.group in numbers:
-            details[join.group] = aggregation.joined_details(join, benchmark.tasks, items)
+    for joint in benchmark.joint_metrics:
+        if joint.group in numbers:
+            details[joint.group] = aggregation.joint_details(joint, benchmark.tasks, items)
     videos = provenance.value_or_condition(
         "videos", lambda: _videos(benchmark, loaded, items), conditions
     )
@@ -183,10 +184,10 @@ def _of_benchmark(
     conditions += [*reading(details), *of_section(section), *_versions(results, names)]
     section["conditions"] = as_dicts(record(conditions))
     # A group's joined numbers are in the group's row of lmms-eval's table.
-    for join in benchmark.joint_metrics:
-        row = results.get("groups", {}).get(join.group, {})
-        now = numbers.get(join.group, {})
-        row |= {f"{n},none": now[n] for n in join.host_fields if n in now and f"{n},none" in row}
+    for joint in benchmark.joint_metrics:
+        row = results.get("groups", {}).get(joint.group, {})
+        now = numbers.get(joint.group, {})
+        row |= {f"{n},none": now[n] for n in joint.host_fields if n in now and f"{n},none" in row}
     return section
 
 
@@ -248,17 +249,17 @@ def _videos(
     benchmark: Benchmark, loaded: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
     """Return the numbers of videos (or other clusters): `asked` in the items, `of` in the data."""
-    asked, known = set(), set()
+    run_videos, videos = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
-        asked |= {item.get(task.cluster_field) for item in own}
+        run_videos |= {item.get(task.cluster_field) for item in own}
         docs = benchmark.docs(loaded, name) if loaded else ()
-        known |= {
-            kept
+        videos |= {
+            video
             for doc in docs
-            if (kept := task.log_fields(doc).get(task.cluster_field)) is not None
+            if (video := task.log_fields(doc).get(task.cluster_field)) is not None
         }
-    return {"asked": len(asked), "of": len(known)}
+    return {"asked": len(run_videos), "of": len(videos)}
 
 
 def _not_counted() -> str:

@@ -37,11 +37,11 @@ def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, 
     A verdict between two numbers of the scale (a mean over samples or judges) is rounded, halves
     down. An answer in which the judge finds no claim has the score 0.
     """
-    found: dict[str, list[VerdictPair]] = {}
-    for one, item in zip(answers, items, strict=True):
-        for name, known in one.right_verdicts.items():
+    pairs: dict[str, list[VerdictPair]] = {}
+    for answer, item in zip(answers, items, strict=True):
+        for name, right in answer.right_verdicts.items():
             score = (item.get("verdicts") or {}).get(name, {}).get("score")
             score = 0.0 if item["status"] == NO_CLAIMS else score
             judged = None if score is None else math.ceil(score - 0.5)
-            found.setdefault(name, []).append(VerdictPair(known, judged, str(one.doc["video"])))
-    return found
+            pairs.setdefault(name, []).append(VerdictPair(right, judged, str(answer.doc["video"])))
+    return pairs

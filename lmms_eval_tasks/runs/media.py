@@ -106,10 +106,10 @@ def lost(
     Raises:
         DataError: all jobs of a task failed.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for part in parts:
-        own = {cut.name: uncut[cut.key] for cut in part.cuts if cut.key in uncut}
-        if own and len(own) == len({cut.name for cut in part.cuts}):
-            raise DataError(f"none of the {impossible.format(part.task)}:\n{listed(own)}")
-        found |= own
-    return found
+        failed = {cut.name: uncut[cut.key] for cut in part.cuts if cut.key in uncut}
+        if failed and len(failed) == len({cut.name for cut in part.cuts}):
+            raise DataError(f"none of the {impossible.format(part.task)}:\n{listed(failed)}")
+        reasons |= failed
+    return reasons

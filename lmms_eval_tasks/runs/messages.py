@@ -40,14 +40,14 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Json] | None = None) -> 
 
 def visuals_of(parts: Sequence[Part]) -> list[Any]:
     """Return the pictures, files and sounds for simple models, in order."""
-    found: list[Any] = []
+    visuals: list[Any] = []
     for part in _fitting(parts):
         if part.kind == "text":
             continue
-        given = part.content if part.simple_content is SAME else part.simple_content
+        content = part.content if part.simple_content is SAME else part.simple_content
         several = part.kind == "images" or part.simple_content is not SAME
-        found += _made(given) if several else [_made(given)]
-    return found
+        visuals += _made(content) if several else [_made(content)]
+    return visuals
 
 
 def messages_of(parts: Sequence[Part]) -> list[JsonObject]:

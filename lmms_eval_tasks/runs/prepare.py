@@ -43,7 +43,7 @@ def check_tasks(tasks: Sequence[str]) -> None:
     """
     settings.check_settings()
     prompts.forget()
-    chosen, loaded, known = (
+    chosen, loaded, by_name = (
         list(registry.benchmarks_of(tasks)),
         {},
         context.current().instance_of(_CheckedByName),
@@ -51,7 +51,7 @@ def check_tasks(tasks: Sequence[str]) -> None:
     check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
-        known.pop(benchmark.name, None)
+        by_name.pop(benchmark.name, None)
         benchmark.board()  # an unreadable file must stop the run now, not at its summary
         loaded[benchmark.name] = load_data(benchmark, names)
         benchmark.prompts(names)
@@ -63,7 +63,7 @@ def check_tasks(tasks: Sequence[str]) -> None:
         benchmark.check(names, loaded[benchmark.name])
         if any(benchmark.tasks[name].judgements for name in names):
             check_judge(benchmark)
-        known[benchmark.name] = CheckedData(loaded[benchmark.name], names)
+        by_name[benchmark.name] = CheckedData(loaded[benchmark.name], names)
 
 
 def check_extras(tasks_by_benchmark: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
@@ -102,28 +102,28 @@ def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> con
     Raises:
         TasksError: the class takes only videos, and a task has pictures.
     """
-    made = plan.of(model, needs)
-    context.current().go_by(made)
-    if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):
+    class_plan = plan.of(model, needs)
+    context.current().go_by(class_plan)
+    if class_plan.pictures_as_videos and (tasks := [one.task for one in needs if one.pictures]):
         raise TasksError(
-            f"{model.name} ({made.interface}) takes only videos, and "
-            f"{', '.join(left)} pass pictures: leave these tasks out, or use "
+            f"{model.name} ({class_plan.interface}) takes only videos, and "
+            f"{', '.join(tasks)} pass pictures: leave these tasks out, or use "
             "another model"
         )
-    return made
+    return class_plan
 
 
 def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaNeeds:
     """Return the kinds of media in a task's prompts, taken from its first doc."""
-    task, asked = benchmark.tasks[name], benchmark.docs(loaded, name)[context.current().docs]
-    parts = task.prompt({**asked[0], "task": name}) if asked else []
+    task, docs = benchmark.tasks[name], benchmark.docs(loaded, name)[context.current().docs]
+    parts = task.prompt({**docs[0], "task": name}) if docs else []
     kinds = [part.kind for part in parts]
     several = plan.FRAMES if "images" in kinds else 0
     return plan.MediaNeeds(
         name,
         videos="video" in kinds,
         pictures=several + kinds.count("image"),
-        frames=frozenset(filter(None, map(task.frames, asked))),
+        frames=frozenset(filter(None, map(task.frames, docs))),
     )
 
 
@@ -136,15 +136,15 @@ def load_data(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     loaded = _load(benchmark, names)
     every = loaded.release.n_records + len(loaded.release.problems)
     empty = [name for name in names if not benchmark.docs(loaded, name)]
-    told = [
+    lines = [
         f"{name}: none of {every:,} {benchmark.title} {benchmark.records} can be run:"
         + (f"\n{listed(left_out)}" if left_out else " the data have nothing for this task")
         for name in empty
         for left_out in (loaded.left_out(name),)
     ]
     if empty and (rest := [name for name in names if name not in empty]):
-        told.append(f"Tasks that can be run: --tasks {','.join(rest)}")
-    stop(loaded.release.place, told)
+        lines.append(f"Tasks that can be run: --tasks {','.join(rest)}")
+    stop(loaded.release.place, lines)
     return loaded
 
 
@@ -209,16 +209,16 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
             `--allow-missing-videos` for whole videos), or all jobs of a task failed.
     """
     for benchmark, names in registry.benchmarks_of(tasks):
-        known = checked(benchmark, names)
-        docs_of = {name: benchmark.docs(known.loaded, name) for name in names}
+        data = checked(benchmark, names)
+        docs_of = {name: benchmark.docs(data.loaded, name) for name in names}
         counts = media.docs_per_task([len(own) for own in docs_of.values()], limit)
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
             cuts = [benchmark.media_job(doc) for doc in own[first:]]
             parts.append(media.TaskMedia(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.media_messages
-        known.lost = media.make_jobs(parts, benchmark.title, done)
-        lost = media.lost(parts, known.lost, impossible)
+        data.lost = media.make_jobs(parts, benchmark.title, done)
+        lost = media.lost(parts, data.lost, impossible)
         total = len({cut.name for part in parts for cut in part.cuts})
         complain = missing_files if benchmark.whole_videos else bad_items
         stop(benchmark.title, complain(lost, f"of {total} items cannot be run"))

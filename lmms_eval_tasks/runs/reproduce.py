@@ -38,30 +38,30 @@ def script_lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -
     Raises:
         TasksError: there are no recipes, or the judge's settings are wrong.
     """
-    found = own = recipes.of(benchmark)
+    chosen = stored = recipes.of(benchmark)
     refused: dict[str, str] = {}
     if engine is not None:
-        forms = {one.path.stem: recipes.on_vllm(one) for one in found}
+        forms = {one.path.stem: recipes.on_vllm(one) for one in chosen}
         refused = {name: one for name, one in forms.items() if isinstance(one, str)}
-        found = [one for one in forms.values() if isinstance(one, RowRecipe)]
+        chosen = [one for one in forms.values() if isinstance(one, RowRecipe)]
     without = [f"# {name} cannot run with {engine}: {why}" for name, why in refused.items()]
-    if not found:
+    if not chosen:
         of_engine = f" with {engine}" if engine else ""
         where = f"no recipes for {benchmark}{of_engine} in leaderboards/recipes"
         raise TasksError("\n".join([where, *(line.removeprefix("# ") for line in without)]))
-    each = list(map(cost, found))
+    each = list(map(cost, chosen))
     if slurm:
         yield from _directives(benchmark, each)
-    yield from (f"# {line}" for line in _headed(benchmark, found, each))
+    yield from (f"# {line}" for line in _headed(benchmark, chosen, each))
     if engine is not None:
-        hours = {one.name: one.hours or 0 for one in map(cost, own)}
+        hours = {one.name: one.hours or 0 for one in map(cost, stored)}
         lost = sum(hours[name] for name in refused)
         yield (
             "# By the recipes' own classes these are about "
             f"{sum(hours.values()) - lost:,.1f} hours, and those that cannot "
             f"run with it {lost:,.1f}."
         )
-    jobs = [(_told(*one), _command(one[0])) for one in zip(found, each, strict=True)]
+    jobs = [(_told(*one), _command(one[0])) for one in zip(chosen, each, strict=True)]
     yield from _array(jobs) if slurm else _script(jobs)
     yield from without
     for name, why in recipes.missing(benchmark).items():

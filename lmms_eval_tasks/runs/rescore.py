@@ -43,9 +43,14 @@ from lmms_eval_tasks.utils.saved_runs import MEND, SavedRun, refuse_twice, saved
 
 T = TypeVar("T")
 FEW = 3  # at most this many ids in a line; the file of --output has all
-# The facts that joined runs share: the model, the hash of the data, and the setting in which videos
-# were shown.
-Side = tuple[str | None, str, str]
+
+
+class RunKey(NamedTuple):
+    """The facts that the runs of a joint metric share."""
+
+    model: str | None
+    data: str  # hash
+    setting: str  # the setting in which videos were shown
 
 
 SHOWN = 4  # at most this many changed numbers in a line
@@ -111,7 +116,7 @@ class Rescored:
     numbers: list[Numbers] = field(default_factory=list)  # tasks, then groups
     notes: list[str] = field(default_factory=list)
     # Group -> the runs that could not be joined.
-    apart: dict[str, list[Side]] = field(default_factory=dict)
+    apart: dict[str, list[RunKey]] = field(default_factory=dict)
     judged: bool = False  # True if there are any verdicts
 
     def label(self, name: str, model: str | None) -> str:
@@ -174,56 +179,56 @@ def rescore_saved(
     if judge is not None:
         prepare.check_judge(benchmark, judge)
     # Without a judge, saved verdicts stay, and items without a verdict stay unjudged.
-    asked = judges.make_judge(
+    asker = judges.make_judge(
         JudgeConfig(NONE) if judge is None else prepare.judge_config(benchmark, judge)
     )
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: list[Numbers] = []
 
-    def small(run: SavedRun) -> tuple[Side, Items]:
+    def small(run: SavedRun) -> tuple[RunKey, Items]:
         """Rescore a run; return its side, and its items with only the fields that are needed later.
 
         A task of a joint metric needs all fields except the verdicts; other tasks need only id and
         status. The other fields are dropped to save memory.
         """
-        items, read_otherwise, counts = _scored(benchmark, run, asked)
+        items, read_otherwise, counts = _scored(benchmark, run, asker)
         if not items:
-            return (run.model, "", ""), ()
-        made = _numbers(benchmark, run, items, done, counts, judged_anew=judge is not None)
+            return RunKey(run.model, "", ""), ()
+        numbers = _numbers(benchmark, run, items, done, counts, judged_anew=judge is not None)
         if read_otherwise and judge is None:  # a judge also changes the fields of items
-            made.read_otherwise = read_otherwise
+            numbers.read_otherwise = read_otherwise
             few, total = ", ".join(read_otherwise[:FEW]), f"{len(read_otherwise)} of {len(items)}"
             done.notes.append(
                 f"{done.label(run.task, run.model)}: {total} items are read "
                 f"differently than when they were saved (the first: {few})"
             )
-        done.numbers.append(made)
+        done.numbers.append(numbers)
         if take is not None:
             take(run, items)
-        first, joins = items[0], any(run.task in join.tasks for join in benchmark.joint_metrics)
-        side = (run.model, str(first.get("data")), str(first.get("setting", "")))
-        return side, [
-            {k: v for k, v in item.items() if (k != "verdicts" if joins else k in ("id", "status"))}
+        first, whole = items[0], any(run.task in joint.tasks for joint in benchmark.joint_metrics)
+        key = RunKey(run.model, str(first.get("data")), str(first.get("setting", "")))
+        return key, [
+            {k: v for k, v in item.items() if (k != "verdicts" if whole else k in ("id", "status"))}
             for item in items
         ]
 
     def of_model(model: str | None) -> list[str]:
-        sides: dict[Side, dict[str, tuple[SavedRun, Items]]] = {}
+        by_key: dict[RunKey, dict[str, tuple[SavedRun, Items]]] = {}
         for run in (one for one in runs if one.model == model):
-            side, items = small(run)
+            key, items = small(run)
             if items:
-                sides.setdefault(side, {})[run.task] = (run, items)
-        for side, own in sides.items():
-            joined.extend(_joined(benchmark, side, own, done))
-        told = benchmark.notes({n: one for own in sides.values() for n, (_, one) in own.items()})
-        return [f"{model}: {line}" if done.several else line for line in told]
+                by_key.setdefault(key, {})[run.task] = (run, items)
+        for key, group in by_key.items():
+            joined.extend(_joined(benchmark, key, group, done))
+        notes = benchmark.notes({n: i for g in by_key.values() for n, (_, i) in g.items()})
+        return [f"{model}: {line}" if done.several else line for line in notes]
 
     last = [line for model in dict.fromkeys(run.model for run in runs) for line in of_model(model)]
     done.numbers += joined
-    for group, found in done.apart.items():
-        if len(found) > 1 and not any(one.name == group for one in joined):
-            sides = "; ".join(", ".join(map(str, side)) for side in found)
-            done.notes.append(f"{group} not computed: model, data or setting differ: {sides}")
+    for group, keys in done.apart.items():
+        if len(keys) > 1 and not any(numbers.name == group for numbers in joined):
+            texts = "; ".join(", ".join(map(str, key)) for key in keys)
+            done.notes.append(f"{group} not computed: model, data or setting differ: {texts}")
     done.notes = list(dict.fromkeys([*done.notes, *last]))
     return done
 
@@ -303,10 +308,10 @@ def _scored(
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    keeps, made = keeps or given_by(judge), list[VerdictSource]()
+    keeps, sources = keeps or given_by(judge), list[VerdictSource]()
 
     def asker(item: Item) -> VerdictSource:
-        found, judged_text = given[item["id"]]
+        saved_verdicts, judged_text = given[item["id"]]
 
         def is_kept(request: JudgeRequest, verdict: Verdict) -> bool:
             """Return True if a saved verdict is kept.
@@ -317,8 +322,8 @@ def _scored(
             same = judge.config.provider == NONE or not judged_text or text == judged_text
             return same and keeps(request, verdict)
 
-        made.append(VerdictSource(judge, found, is_kept))
-        return made[-1]
+        sources.append(VerdictSource(judge, saved_verdicts, is_kept))
+        return sources[-1]
 
     def score(item: Item) -> Item:
         # `refused` is determined again.
@@ -331,7 +336,7 @@ def _scored(
         items = scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
     pairs = zip(saved, items, strict=True)
     otherwise = [str(now["id"]) for stored, now in pairs if _is_read_otherwise(stored, now)]
-    new = sum(one.count_new for one in made)
+    new = sum(source.count_new for source in sources)
     total = sum(len(item.get("verdicts") or {}) for item in items)
     return items, otherwise, (new, total - new)
 
@@ -380,7 +385,7 @@ def _numbers(
         why = "; ".join(one.text for one in conditions if one.kind == Kind.INVALID)
     lengths = (run.section(benchmark.name).get("details") or {}).get(run.task, {})
     anew = {*finish.OF_ITEMS, Kind.INVALID, *(OF_JUDGE if judged_anew else ())}
-    known = record(
+    merged = record(
         [
             *(one for one in conditions if one.kind not in anew),
             *finish.of_items(task, items, Lengths.of(lengths)),
@@ -389,49 +394,49 @@ def _numbers(
             *([Condition(Kind.INVALID, why, (run.task,))] if why else []),
         ]
     )
-    return Numbers(run.task, run.model, values, details, changes, conditions=known, invalid=why)
+    return Numbers(run.task, run.model, values, details, changes, conditions=merged, invalid=why)
 
 
 def _joined(
     benchmark: Benchmark,
-    side: Side,
+    key: RunKey,
     side_runs: Mapping[str, tuple[SavedRun, Items]],
     rescored: Rescored,
 ) -> Iterator[Numbers]:
-    """Yield the joint numbers of runs with the same model, data and setting (`side`).
+    """Yield the joint numbers of runs with the same model, data and setting (`key`).
 
     Notes, and groups that cannot be joined, are added to `rescored`.
     """
-    for join in benchmark.joint_metrics:
-        runs = [side_runs[name][0] for name in join.tasks if name in side_runs]
-        sides = {run.task: side_runs[run.task][1] for run in runs}
-        if not (values := aggregation.joined(join, sides)):
-            if sides and join.host_fields:
-                rescored.apart.setdefault(join.group, []).append(side)
+    for joint in benchmark.joint_metrics:
+        runs = [side_runs[name][0] for name in joint.tasks if name in side_runs]
+        by_task = {run.task: side_runs[run.task][1] for run in runs}
+        if not (values := aggregation.joint_numbers(joint, by_task)):
+            if by_task and joint.host_fields:
+                rescored.apart.setdefault(joint.group, []).append(key)
             continue
-        model, label = runs[0].model, rescored.label(join.group, runs[0].model)
-        rescored.notes += [f"{label}: {note}" for note in join.notes(sides)]
-        if join.count_name:
+        model, label = runs[0].model, rescored.label(joint.group, runs[0].model)
+        rescored.notes += [f"{label}: {note}" for note in joint.notes(by_task)]
+        if joint.count_name:
             names = " and ".join(run.file.name for run in runs)
             rescored.notes.append(
-                f"{label}: {values[join.count_name]} questions joined from {names}"
+                f"{label}: {values[joint.count_name]} questions joined from {names}"
             )
             if model is None:
                 rescored.notes.append("no results files, so the models could not be compared")
-        details = aggregation.joined_details(join, benchmark.tasks, sides)
-        changes = Changes.between(runs[0].saved_groups.get(join.group) or {}, values)
-        yield Numbers(join.group, model, values, details, changes, [run.task for run in runs])
+        details = aggregation.joint_details(joint, benchmark.tasks, by_task)
+        changes = Changes.between(runs[0].saved_groups.get(joint.group) or {}, values)
+        yield Numbers(joint.group, model, values, details, changes, [run.task for run in runs])
 
 
 def statuses(label: str, items: Items) -> list[JsonObject]:
     """Return a row for each judge that counts its verdicts by status, including kept verdicts."""
-    found: dict[str, Counter[str]] = {}
+    by_judge: dict[str, Counter[str]] = {}
     for item in items:
-        for one in (item.get("verdicts") or {}).values():
-            found.setdefault(one["judge"], Counter())[one["status"]] += 1
+        for verdict in (item.get("verdicts") or {}).values():
+            by_judge.setdefault(verdict["judge"], Counter())[verdict["status"]] += 1
     return [
         {"task": label, "judge": judge, "verdicts": counts.total(), "by_status": dict(counts)}
-        for judge, counts in found.items()
+        for judge, counts in by_judge.items()
     ]
 
 
@@ -441,12 +446,12 @@ def verdicts(item: Item) -> dict[str, Verdict]:
     Raises:
         DataError: a saved verdict is malformed.
     """
-    found = {}
+    parsed = {}
     for name, saved in (item.get("verdicts") or {}).items():
         try:
-            found[name] = Verdict.from_dict(saved)
+            parsed[name] = Verdict.from_dict(saved)
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
                 f"{item['id']}/{name}: the saved verdict is invalid ({error}); {MEND}"
             ) from None
-    return found
+    return parsed

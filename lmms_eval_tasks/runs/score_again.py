@@ -67,30 +67,30 @@ def score_again(
         check_output(output)
     # With the judge `none`, verdicts that are paid for stay.
     specs = {name: spec for name, spec in specs.items() if spec != NONE}
-    for name, own in saved:  # check all judges before the first request
+    for name, runs in saved:  # check all judges before the first request
         benchmark, judge = registry.load_benchmark(name), specs.get(name)
         if judge is not None and any(
-            benchmark.tasks[one.task].judgements for one in own if one.task in benchmark.tasks
+            benchmark.tasks[one.task].judgements for one in runs if one.task in benchmark.tasks
         ):
             prepare.check_judge(benchmark, judge)
     if save is not None:
         check_folder(save, "--save")
-    folder = _Folder(save, [one for _, own in saved for one in own]) if save else None
+    folder = _Folder(save, [one for _, runs in saved for one in runs]) if save else None
     written: JsonObject = {}
     problems: dict[str, str] = {}
-    for name, own in saved:
+    for name, runs in saved:
         benchmark, judge = registry.load_benchmark(name), specs.get(name)
         if judge is not None:
             config = prepare.judge_config(benchmark, judge)
             notify(judges.announcement(config, prepare.judge_prompt(benchmark)))
         take = functools.partial(folder.add, benchmark) if folder else None
-        done = rescore_saved(benchmark, own, judge, take=take)
+        done = rescore_saved(benchmark, runs, judge, take=take)
         run.progress.close()
         described = (
             prepare.describe_judge(benchmark, judge) if judge is not None and done.judged else {}
         )
         if described:
-            tasks = _judged(benchmark, own)
+            tasks = _judged(benchmark, runs)
             found = departed(departures(run.departed()), tasks)
             done.add([*of_judge(described, tasks), *found])
         by_label = done.by_label
@@ -104,7 +104,7 @@ def score_again(
         lines = (f"{label}: {one.line(judged=name in specs)}" for label, one in changes.items())
         print("\n".join([*done.lines(), *lines]))
         if folder is not None:
-            folder.finish(benchmark, own, done, described)
+            folder.finish(benchmark, runs, done, described)
         written[name] = {
             "numbers": values,
             "details": details,
@@ -200,18 +200,18 @@ def _renew(
         section["judge"] = judge
         ours.pop("judges", None)  # the work of the previous judge
     ours.setdefault("invalid", {}).pop(run.task, None)
-    for one in own:
-        name = one.name
-        if one.invalid:
-            ours["invalid"][name] = one.invalid
-        section.setdefault("numbers", {})[name] = dict(one.values)
-        section.setdefault("details", {})[name] = one.details
+    for numbers in own:
+        name = numbers.name
+        if numbers.invalid:
+            ours["invalid"][name] = numbers.invalid
+        section.setdefault("numbers", {})[name] = dict(numbers.values)
+        section.setdefault("details", {})[name] = numbers.details
         for rows in (results.get("results", {}), results.get("groups", {})):
             row = rows.get(name, {})
             for key in list(row):  # rows of lmms-eval's table; the error belongs to the old number
                 metric, comma, _ = key.partition(",")
-                if comma and row[key] != one.values.get(metric, row[key]):
-                    row[key] = one.values[metric]
+                if comma and row[key] != numbers.values.get(metric, row[key]):
+                    row[key] = numbers.values[metric]
                     row |= {error: "N/A" for error in scoring.errors_of(key) if error in row}
     finish.mark(results)
 

@@ -43,24 +43,24 @@ def scored_together(task: Task, items: Items, asker: Callable[[Item], GetVerdict
     """Return the items with the fields of joint scoring (`Task.score_jointly`), in their order."""
     if task.score_jointly is None:
         return items
-    wanted: list[tuple[str, ScoringSteps[Mapping[str, object]]]] = []
+    scorings: list[tuple[str, ScoringSteps[Mapping[str, object]]]] = []
     with aggregate.never_raises(task.name):
-        wanted = list(task.score_jointly(items))
-    if not wanted:
+        scorings = list(task.score_jointly(items))
+    if not scorings:
         return items
-    found = {item["id"]: item for item in items}
+    by_id = {item["id"]: item for item in items}
 
     def scored_one(named_scoring: tuple[str, ScoringSteps[Mapping[str, object]]]) -> Item:
         name, scoring = named_scoring
-        item = found[name]
-        made: JsonObject = {"status": "error"}
+        item = by_id[name]
+        fields: JsonObject = {"status": "error"}
         with aggregate.never_raises(name):
-            made = run_scoring(scoring, asker(item))
-            made = {**made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
-        return {**item, **made}
+            fields = run_scoring(scoring, asker(item))
+            fields = {**fields, "verdicts": {**item.get("verdicts", {}), **fields["verdicts"]}}
+        return {**item, **fields}
 
-    found |= {item["id"]: item for item in ordered_map(scored_one, wanted, task.name)}
-    return list(found.values())
+    by_id |= {item["id"]: item for item in ordered_map(scored_one, scorings, task.name)}
+    return list(by_id.values())
 
 
 # --- through lmms-eval ----------------------------------------------------------------------------
@@ -99,25 +99,27 @@ class ItemsCarrier(float):
         return self
 
 
-def to_host_rows(task: Task, joins: Sequence[JointMetric], item: Item) -> dict[str, JsonObject]:
+def to_host_rows(
+    task: Task, joint_metrics: Sequence[JointMetric], item: Item
+) -> dict[str, JsonObject]:
     """Return what lmms-eval aggregates for one item: by metric, the item's fields that it needs.
 
     The metric `failed` gets the complete item, the others only `Metric.host_fields`. The key
     `score` makes lmms-eval compute standard errors. Only plain means have this key; it is absent,
     not None, if an item has no number (docs/design.md).
     """
-    made: dict[str, JsonObject] = {CARRIER: dict(item)}
+    rows: dict[str, JsonObject] = {CARRIER: dict(item)}
     for metric in task.metrics:
         if metric.host_fields is None or (metric.include is not None and not metric.include(item)):
             continue
         score = {}
         if metric.mean_field and item.get(metric.mean_field) is not None:
             score = {task.cluster_field: item[task.cluster_field], "score": item[metric.mean_field]}
-        made[metric.name] = {**_short(item, metric.host_fields), **score}
-    for join in joins:
-        if task.name in join.tasks:
-            made |= {name: _short(item, needs) for name, needs in join.host_fields.items()}
-    return made
+        rows[metric.name] = {**_short(item, metric.host_fields), **score}
+    for joint_metric in joint_metrics:
+        if task.name in joint_metric.tasks:
+            rows |= {name: _short(item, needs) for name, needs in joint_metric.host_fields.items()}
+    return rows
 
 
 def _short(item: Item, needs: Sequence[str]) -> JsonObject:
@@ -135,7 +137,7 @@ def _short(item: Item, needs: Sequence[str]) -> JsonObject:
     return short
 
 
-def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
+def metric_list(task: Task, joint_metrics: Sequence[JointMetric]) -> list[JsonObject]:
     """Return lmms-eval's `metric_list` of a task."""
 
     def whole(metric: Metric) -> Callable[[Items], Json]:
@@ -152,8 +154,8 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
         (CARRIER, failed, False),
         *((one.name, whole(one), one.higher_is_better) for one in shown),
     ]
-    own = (join for join in joins if task.name in join.tasks)
-    rows += [(name, side, True) for join in own for name in join.host_fields]
+    task_joints = (joint for joint in joint_metrics if task.name in joint.tasks)
+    rows += [(name, side, True) for joint in task_joints for name in joint.host_fields]
     return [
         {
             "metric": name,
@@ -164,13 +166,13 @@ def metric_list(task: Task, joins: Sequence[JointMetric]) -> list[JsonObject]:
     ]
 
 
-def group_number(join: JointMetric, name: str) -> Callable[..., Json]:
+def group_number(joint: JointMetric, name: str) -> Callable[..., Json]:
     """Return the aggregation of one joint number for lmms-eval's group."""
 
     def of_group(
         values: Sequence[object], _sizes: object = None, _weight_by_size: object = None
     ) -> Json:
-        sides = {value.task: value.items for value in values if isinstance(value, ItemsCarrier)}
-        return aggregation.joined(join, sides).get(name)
+        by_task = {value.task: value.items for value in values if isinstance(value, ItemsCarrier)}
+        return aggregation.joint_numbers(joint, by_task).get(name)
 
-    return aggregate.never_raises(f"{join.group} {name}")(of_group)
+    return aggregate.never_raises(f"{joint.group} {name}")(of_group)

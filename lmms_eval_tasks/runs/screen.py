@@ -166,15 +166,15 @@ def _plain(name: str) -> str:
 def _numbers(rows: Iterable[Sequence[str]]) -> Table:
     from rich.table import Table
 
-    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for column in ("  task", "metric"):
-        made.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold")
     for column in ("value", "95 % interval", "chance", "n"):
-        made.add_column(column, justify="right", no_wrap=True)
-    made.add_column("paper, same setting", overflow="fold")
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("paper, same setting", overflow="fold")
     for row in rows:
-        made.add_row(*row)
-    return made
+        table.add_row(*row)
+    return table
 
 
 # --- the tables in full ---------------------------------------------------------------------------
@@ -231,5 +231,5 @@ def invalid_names(results: Mapping[str, Json]) -> set[str]:
     tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
     groups = dict(results.get("group_subtasks", {}))
     for benchmark, _ in registry.benchmarks_of(tasks):
-        groups |= {join.group: join.tasks for join in benchmark.joint_metrics}
+        groups |= {joint.group: joint.tasks for joint in benchmark.joint_metrics}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}

@@ -111,7 +111,7 @@ def run(out: Path, console: Console) -> bool:
         log = out / "checkpoint.log"
         tiny = pool.submit(stage, "tiny random checkpoint", lambda: _process(build, log))
         root = stage("packaged sample", sample.build_sample, settings.data_root())
-        known = [task for one in played.values() for task in one.oracle]
+        known = [task for one in played.values() for task in one.expected]
         stage("key of all requests", write_key, out / "key.json", known)
         texts = (file.read_text(encoding="utf-8") for file in sorted(root.glob("*/replay.jsonl")))
         # One file, since a run has one judge.
@@ -234,30 +234,30 @@ def _process(command: Sequence[str], log: Path) -> None:
 
 
 def checked(
-    played: Mapping[str, Played], results: Mapping[str, Mapping[str, Json]], coin: Path
+    played: Mapping[str, Played], results: Mapping[str, Mapping[str, Json]], folder: Path
 ) -> Iterator[ExpectedNumber]:
     """Yield every expected number."""
     numbers = {name: saved.numbers(one) for name, one in results.items()}
     for name, one in played.items():
-        yield from oracle_checks(name, one, numbers[ORACLE])
-        for chance in one.coin:
+        yield from check_right_replies(name, one, numbers[ORACLE])
+        for chance in one.chances:
             files = [
-                file for task in chance.tasks for file in coin.rglob(f"*_samples_{task}.jsonl")
+                file for task in chance.tasks for file in folder.rglob(f"*_samples_{task}.jsonl")
             ]
             items = [
                 sample["failed"] for file in files for sample in saved.read_saved_run(file).samples
             ]
-            yield coin_check(name, chance, items)
+            yield check_chance(name, chance, items)
     for task, decided in sample.module("maverix").DECIDED.items():
         n = results[WITNESS]["n-samples"][task]["effective"]
-        yield witness_check(task, decided, numbers[WITNESS][task]["acc"], n)
+        yield check_probe(task, decided, numbers[WITNESS][task]["acc"], n)
 
 
-def oracle_checks(
+def check_right_replies(
     name: str, played: Played, numbers: Mapping[str, Json]
 ) -> Iterator[ExpectedNumber]:
     """Yield every number of a benchmark that the oracle must get."""
-    for task, metrics in played.oracle.items():
+    for task, metrics in played.expected.items():
         for metric, value in metrics.items():
             got = numbers.get(task, {}).get(metric)
             # A mean of correlations may differ in its last bits.
@@ -265,7 +265,7 @@ def oracle_checks(
             yield ExpectedNumber(ORACLE, name, f"{task} {metric} = {got}, not {value:g}", good)
 
 
-def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -> ExpectedNumber:
+def check_chance(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -> ExpectedNumber:
     """Check that the coin's mean is within STANDARD_ERRORS of the mean that chance gives."""
     values, expected = list(map(chance.value, items)), list(map(chance.expected, items))
     off = [value - mean for value, mean in zip(values, expected, strict=True)]
@@ -274,7 +274,7 @@ def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -
     return ExpectedNumber(COIN, name, text, good)
 
 
-def witness_check(mode: str, decided: int, share: float, n: int) -> ExpectedNumber:
+def check_probe(mode: str, decided: int, share: float, n: int) -> ExpectedNumber:
     """Check the witness: its media decide `decided` of n items, the others are 1 in 8 guesses."""
     guessed, others = share * n - decided, n - decided
     good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * math.sqrt(others * 7 / 64)

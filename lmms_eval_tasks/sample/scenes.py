@@ -127,12 +127,12 @@ def clip(
     return Clip(shown, fps, sound, rate, X264, AAC)
 
 
-def load_scenes(beside: str, name: str) -> Json:
+def load_scenes(module_file: str, name: str) -> Json:
     """Return the content of a YAML file beside a module (`__file__`).
 
     The file's name must end in _yaml: lmms-eval would read a .yaml as a task.
     """
-    return json_files.package_yaml(Path(beside).with_name(name).read_text(encoding="utf-8"))
+    return json_files.package_yaml(Path(module_file).with_name(name).read_text(encoding="utf-8"))
 
 
 def both(text: str) -> tuple[str, str]:

@@ -102,21 +102,21 @@ def columns_of(board: Spec, layout: Spec) -> list[JsonObject]:
 
 def _expanded(board: Spec, entries: Iterable[Json]) -> Iterator[JsonObject]:
     """Yield the fields of each column or line of a list whose entries may stand for several."""
-    for one in entries:
-        if isinstance(one, list):  # a list of lists gives every combination
-            lists = [[axis] if isinstance(axis, str) else axis for axis in one]
+    for entry in entries:
+        if isinstance(entry, list):  # a list of lists gives every combination
+            lists = [[axis] if isinstance(axis, str) else axis for axis in entry]
             for parts in product(*(list(_expanded(board, axis)) for axis in lists)):
                 yield {key: value for part in parts for key, value in part.items()}
-        elif not isinstance(one, str):
-            yield from _rows_of(board, one) if "rows_of" in one else [one]
-        elif one in board.get("lists", {}):
-            yield from _expanded(board, board["lists"][one])
+        elif not isinstance(entry, str):
+            yield from _rows_of(board, entry) if "rows_of" in entry else [entry]
+        elif entry in board.get("lists", {}):
+            yield from _expanded(board, board["lists"][entry])
         else:
-            stored = board["columns"][one]
+            stored = board["columns"][entry]
             yield {
                 **stored,
                 "heading": leaderboards.heading(stored),
-                "column": one,
+                "column": entry,
                 **(stored["ours"] if isinstance(stored.get("ours"), Mapping) else {}),
             }
 
@@ -167,27 +167,27 @@ def _line(
     None if the line is left out.
     """
     cells = [{**column, **line} for column in columns]
-    found = [
+    chosen = [
         [rows[key] for task in tasks_of(cell) if (key := (cell["given"], task)) in rows]
         for cell in cells
     ]
-    texts = [_text(cell, own, rows) for cell, own in zip(cells, found, strict=True)]
-    first, own_rows = cells[0], [row for own in found for row in own]
+    texts = [_text(cell, group, rows) for cell, group in zip(cells, chosen, strict=True)]
+    first, own_rows = cells[0], [row for group in chosen for row in group]
     # A line needs a number that is no count.
     counted = [text for text, one in zip(texts, columns, strict=True) if one.get("unit") != COUNT]
     if not (own_rows if first.get("turned") else has_numbers(counted)):
         return None
-    if (needs := first.get("if")) and not any(_value(own, needs) for own in found):
+    if (needs := first.get("if")) and not any(_value(group, needs) for group in chosen):
         return None
     is_invalid = any(row.invalid for row in own_rows)
     marks = "".join(dict.fromkeys("".join(row.marks for row in own_rows))) + "!" * is_invalid
     names = [one.format_map({**first, "marks": marks}).strip() for one in first["names"].values()]
     if is_invalid and not (first.get("turned") or first.get("doubt")):
         names[0] += f" {INVALID}"
-    known = [
-        _value(own, metric_of(cell)) is not None for cell, own in zip(cells, found, strict=True)
+    filled = [
+        _value(own, metric_of(cell)) is not None for cell, own in zip(cells, chosen, strict=True)
     ]
-    return names, texts, known
+    return names, texts, filled
 
 
 def _value(cell_rows: Sequence[TableRow], metric: str) -> float | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # Options of rich: brackets in a path or an error are no markup, and ":x:" is no picture.
 _PLAIN: Any = {"highlight": False, "markup": False, "emoji": False}
 NAME_WIDTH = 34  # most characters of a column of names
+_LEAST = 8  # characters of a heading that is not broken
 
 
 def show(console: Console, renderables: Iterable[RenderableType]) -> None:
@@ -55,12 +56,17 @@ def _shown(part: RenderableType) -> RenderableType:
 def parts(table: Table, width: int) -> list[Table]:
     """Return a table as tables that are at most `width` wide, without title and caption.
 
-    Each of them has the columns of names, which are aligned to the left.
+    Each of them has the columns of names, which are aligned to the left. On a narrow terminal, long
+    headings of numbers are broken.
     """
     from itertools import takewhile
 
     if sum(_width(column, whole=True) for column in table.columns) <= width:
         return [_of_columns(table, table.columns)]
+    if width < UNSEEN:
+        for column in table.columns:
+            if column.justify == "right":
+                column.header = _folded(column)
     names = list(takewhile(lambda column: column.justify == "left", table.columns))
     room = width - sum(map(_width, names)) - 2
     groups: list[list[Column]] = [[]]
@@ -69,6 +75,21 @@ def parts(table: Table, width: int) -> list[Table]:
             groups.append([])
         groups[-1].append(column)
     return [_of_columns(table, [*names, *group], NAME_WIDTH) for group in groups]
+
+
+def _folded(column: Column) -> str:
+    """Return the heading of a column in lines that are not much wider than the column's cells."""
+    cells = (line for cell in column.cells for line in str(cell).split("\n"))
+    room = max(_LEAST, *map(len, cells), 0)
+    lines = []
+    for word in str(column.header).split("\n"):
+        rest = word
+        while len(rest) > room + 2:  # no line of one or two letters
+            end = rest.rfind("-", 0, room) + 1
+            lines.append(rest[:end] if end else f"{rest[: room - 1]}-")
+            rest = rest[end or room - 1 :]
+        lines.append(rest)
+    return "\n".join(lines)
 
 
 def _width(column: Column, *, whole: bool = False) -> int:

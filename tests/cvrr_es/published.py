@@ -52,7 +52,7 @@ def write(
         for number, row in enumerate(json.loads((results / model / f"{name}.json").read_text()), 1)
     }
     replies, recordings = [], []
-    for one in release.read_release(place).questions:
+    for one in release.read_cvrr(place).questions:
         row = judged[one.id]
         answer = asked(row)["pred"].strip().removesuffix("</s>").strip()
         said = next(part for part in row if isinstance(part, dict) and "score" in part)

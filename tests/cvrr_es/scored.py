@@ -28,7 +28,7 @@ Item = dict[str, Any]
 
 
 def doc(place: int = 1, dimension: str = PART, **changes: Any) -> Item:
-    """A question as data.task_docs makes it; its video is no file."""
+    """A question as data.make_cvrr_docs makes it; its video is no file."""
     made = {
         "id": f"{dimension}/{place:03d}",
         "dimension": dimension,

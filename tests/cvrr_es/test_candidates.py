@@ -37,7 +37,7 @@ def asks(tmp_path: Path) -> Release:
     """Three questions and one that repeats."""
     rows = [row("A?", "a"), row("X?", "x1"), row("B?", "b"), row("X?", "x2")]
     write(tmp_path / "release", PART, rows)
-    return release.read_release(tmp_path / "release")
+    return release.read_cvrr(tmp_path / "release")
 
 
 def alone(path: Path, asks: Release) -> Aligned:
@@ -71,7 +71,7 @@ def test_tokens_ends_and_empty_answers(tmp_path: Path, asks: Release) -> None:
         assert fitting([tmp_path / "predictions"], asks) == [found]
     for question in ("A <image> here?", "<b> in bold?", "< image >?"):  # is no image token
         write(tmp_path / "release", PART, [row(question)])
-        found = aligned(tmp_path, release.read_release(tmp_path / "release"), [(question, "Yes.")])
+        found = aligned(tmp_path, release.read_cvrr(tmp_path / "release"), [(question, "Yes.")])
         assert len(found.answers) == 1
 
 
@@ -105,7 +105,7 @@ def test_what_does_not_fit(tmp_path: Path, asks: Release, monkeypatch: pytest.Mo
     assert found.problems == (f"model: no answers in {PART} (4 questions)",)
     # A bad row of the release is no problem of the answers.
     write(tmp_path / "release", PART, [row("A?"), row("X?", ""), row("X?", "x2")])
-    again = release.read_release(tmp_path / "release")
+    again = release.read_cvrr(tmp_path / "release")
     found = aligned(tmp_path, again, [("A?", "1"), ("X?", "2"), ("X?", "3")])
     assert (found.answers, found.problems) == ({f"{PART}/001": "1", f"{PART}/003": "3"}, ())
 
@@ -255,7 +255,7 @@ def test_every_published_answer(order: str, model: str, tmp_path: Path) -> None:
     and two of its blocks stood elsewhere.
     """
     results, source = (real_data() / name for name in ("judge_results", "predictions"))
-    asks = release.read_release(release_from_judgements(results, tmp_path, model=order))
+    asks = release.read_cvrr(release_from_judgements(results, tmp_path, model=order))
     found = alone(source / model, asks)
     assert (found.candidate, found.empty) == (model, ())
     for dimension in DIMENSIONS:

@@ -153,7 +153,7 @@ def test_docs_of_questions(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "reference": "A planted cat sleeps.",
         "references": ["A planted cat sleeps."],
         "lure": "Nobody planted is there.",
-        "data": release.read_release(settings.required_folder("cvrr_es", "CVRR-ES", "")).digest,
+        "data": release.read_cvrr(settings.required_folder("cvrr_es", "CVRR-ES", "")).digest,
         "task": ANSWER,
     }
     second = docs(OTHER)

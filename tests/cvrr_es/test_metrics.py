@@ -74,7 +74,7 @@ def test_means_weigh_dimensions_the_same(
 ) -> None:
     def joined(*replies: str) -> Any:
         sides = {PART: several("right 5"), TIME: several(*replies, dimension=TIME)}
-        return aggregation.joined(
+        return aggregation.joint_numbers(
             BENCHMARK.joint_metrics[0], {f"cvrr_es_{n}": own for n, own in sides.items()}
         )
 
@@ -89,7 +89,7 @@ def test_means_weigh_dimensions_the_same(
     broken = {f"cvrr_es_{PART}": several("right 5"), f"cvrr_es_{TIME}": [{"status": "ok"}]}
     assert metrics.means(broken)["mean_acc"] is None
     assert "acc cannot be computed and is reported as N/A" in capsys.readouterr().err
-    assert aggregation.joined(BENCHMARK.joint_metrics[0], {}) == {}
+    assert aggregation.joint_numbers(BENCHMARK.joint_metrics[0], {}) == {}
 
 
 def test_failed_ratings_are_in_no_kappa() -> None:

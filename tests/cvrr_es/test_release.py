@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, read_release
+from lmms_eval_tasks.cvrr_es.release import CvrrQuestion, read_cvrr
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
 from tests.checks import refused
 from tests.cvrr_es.release_files import row, write
 from tests.cvrr_es.scored import PART, TIME
+from tests.local_hub import get_released
 
 ROWS = (row(" What happens? \n", "A man\u2028runs.", "1.mp4"), row("Why?", "So.", "2.mp4"))
 
@@ -39,7 +40,7 @@ def test_every_form_is_read_alike(tmp_path: Path) -> None:
     for form in ("release", "unpacked", "hub"):
         (tmp_path / form).mkdir()
         place(tmp_path / form, form)
-        found = read_release(tmp_path / form)
+        found = read_cvrr(tmp_path / form)
         assert found.questions == (
             CvrrQuestion(f"{PART}/001", PART, "1.mp4", "What happens?", "A man\u2028runs."),
             CvrrQuestion(f"{PART}/002", PART, "2.mp4", "Why?", "So."),
@@ -51,22 +52,22 @@ def test_every_form_is_read_alike(tmp_path: Path) -> None:
     assert len(digests) == 1
     place(tmp_path / "release", "hub")
     with pytest.raises(DataError, match=r"partial_actions: several annotation files .*keep"):
-        read_release(tmp_path / "release")
+        read_cvrr(tmp_path / "release")
 
 
 def test_a_new_file_is_read_again(tmp_path: Path) -> None:
     file = write(tmp_path, PART, [row("Why?")])
-    first = read_release(tmp_path)
-    assert read_release(tmp_path) is first
+    first = read_cvrr(tmp_path)
+    assert read_cvrr(tmp_path) is first
     file.write_text(json.dumps([row("Why, oh why?")]))
-    assert read_release(tmp_path).questions[0].question == "Why, oh why?"
-    assert read_release(tmp_path).digest != first.digest
+    assert read_cvrr(tmp_path).questions[0].question == "Why, oh why?"
+    assert read_cvrr(tmp_path).digest != first.digest
 
 
 def test_ids_are_places_even_behind_bad_rows(tmp_path: Path) -> None:
     write(tmp_path, TIME, [row("Q1"), row("Q1"), row("Q2", ""), row("Q3")])
     write(tmp_path, PART, [row(f"Q{n}") for n in range(1001)])
-    found = read_release(tmp_path)
+    found = read_cvrr(tmp_path)
     assert [one.id for one in found.questions[-3:]] == [f"{TIME}/00{n}" for n in (1, 2, 4)]
     assert found.questions[1000].id == f"{PART}/1001"
     assert list(found.places[TIME].items())[2] == (f"{TIME}/003", "Q2")
@@ -79,7 +80,7 @@ def test_videos(tmp_path: Path) -> None:
     unpacked = tmp_path / "CVRR-ES" / PART
     unpacked.mkdir(parents=True)
     (unpacked / "c.mp4").touch()
-    found = read_release(tmp_path)
+    found = read_cvrr(tmp_path)
     assert [found.video_path(one) for one in found.questions] == [
         tmp_path / PART / "a.mp4",
         tmp_path / PART / "b.mkv",
@@ -101,7 +102,7 @@ def test_a_bad_row_is_told_in_one_line_and_the_others_stay(tmp_path: Path) -> No
         (row("Why?", VideoID=".."), folders),
     ]
     file = write(tmp_path, PART, [row("Good?"), *(one for one, _ in bad)])
-    found = read_release(tmp_path)
+    found = read_cvrr(tmp_path)
     assert [one.id for one in found.questions] == [f"{PART}/001"]
     assert found.counts["bad_questions"] == len(bad)
     for number, (problem, (_, told)) in enumerate(
@@ -134,10 +135,24 @@ def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)
         with pytest.raises(DataError, match=told) as error:
-            read_release(tmp_path)
+            read_cvrr(tmp_path)
         assert str(error.value).startswith(str(file))
         file.unlink()
-    refused(DataError, "no annotations of CVRR-ES", read_release, tmp_path)
+    refused(DataError, "no annotations of CVRR-ES", read_cvrr, tmp_path)
+
+
+def test_data_get(tmp_path: Path, sample_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's tables, and its archive of videos with the folder CVRR-ES."""
+    (tmp_path / "hub" / PART).mkdir(parents=True)
+    place(tmp_path / "hub", "hub")
+    videos = tmp_path / "videos" / "CVRR-ES" / PART
+    videos.mkdir(parents=True)
+    for name in ("1.mp4", "2.mp4"):
+        shutil.copy(sample_folder / PART / "box.mp4", videos / name)
+    shutil.make_archive(str(tmp_path / "hub" / "videos"), "zip", tmp_path / "videos")
+    get_released(BENCHMARK, [tmp_path / "hub"], tmp_path / "root", monkeypatch)
+    found = BENCHMARK.status(tmp_path / "root")
+    assert (found.counts["questions"], found.videos) == (len(ROWS), 2)
 
 
 def test_a_download_in_its_place(tmp_path: Path, sample_folder: Path) -> None:
@@ -154,7 +169,7 @@ def test_a_download_in_its_place(tmp_path: Path, sample_folder: Path) -> None:
     assert (found.videos, found.where) == (1, root / "cvrr_es")
     reasons = {name: why.partition(":")[0] for name, why in found.bad.items()}
     assert reasons == {f"{PART}/gone.mp4": "missing", f"{TIME}/1.mp4": "unreadable"}
-    assert found.version == read_release(folder).digest
+    assert found.version == read_cvrr(folder).digest
     first, *notes = found.notes
     assert first == "3 of 217 videos, 3 of 2,400 questions of the paper's full set"
     assert "fine_grained_action_understanding: missing" in notes

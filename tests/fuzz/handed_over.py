@@ -206,7 +206,7 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
         for name, own in rows.items():
             write_table(folder / ending / f"{name}.{ending}", own)
         tables = folder / ending
-        yield Handed(f"tables as {ending}", tables, partial(release.read_release, tables))
+        yield Handed(f"tables as {ending}", tables, partial(release.read_maia, tables))
     array = folder / "array" / "one.npy"
     array.parent.mkdir()
     np.save(array, np.ones(9))

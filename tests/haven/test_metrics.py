@@ -175,7 +175,7 @@ def test_clipscore_of_joint_and_separate_replies(monkeypatch: pytest.MonkeyPatch
             return [None if "".join(map(str, key)) in lost else KNOWN[key] for key in keys]
 
         monkeypatch.setattr(texts, "clip_values", clip_values)
-        found = aggregation.joined(BENCHMARK.joint_metrics[0], sides)
+        found = aggregation.joint_numbers(BENCHMARK.joint_metrics[0], sides)
         return [found.get(name) for name in CLIP]
 
     assert joined(three()) == pytest.approx([0.7, 1.6 / 3, 0.5 / 3, 3])

@@ -23,7 +23,7 @@ PLACE = "videos/tvsum"
 
 
 def record(folder: Path) -> Record:
-    (found,) = released.read_release(folder, HavenOptions()).records
+    (found,) = released.read_haven(folder, HavenOptions()).records
     return found
 
 
@@ -77,7 +77,7 @@ def test_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
     (place / "video_4.mp4").write_bytes(b"none")
     status = BENCHMARK.status(tmp_path)
     assert (status.problem, status.videos, status.counts["shots"]) == ("", 2, 16)
-    assert status.version == released.read_release(folder, HavenOptions()).digest
+    assert status.version == released.read_haven(folder, HavenOptions()).digest
     assert status.bad.keys() == {"tvsum/video_4", "tvsum/video_5"}
     assert status.bad["tvsum/video_5"] == f"missing: {place.resolve() / 'video_5.mp4'}"
     unfit = "re-encoded with another frame count: it has 180 frames, the original 300 (n_frames)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -108,6 +110,70 @@ def test_commands_that_name_ours(
     Path("ours.yaml").write_text("[{tasks: mme}, {tasks: [maia_vsv]}]", encoding="utf-8")
     Path("others.yaml").write_text("model: dummy\ntasks: mme\n", encoding="utf-8")
     assert arguments.names_ours(given) is ours
+
+
+@table(
+    "given, named",
+    [
+        (["--timezone", "Asia/Singapore"], True),  # lmms-eval's default, but the user's word
+        (["--timez=UTC"], True),
+        (["--config", "zone.yaml"], True),
+        (["--config", "none.yaml"], False),
+        (OURS, False),
+    ],
+)
+def test_commands_that_name_a_time_zone(
+    given: Sequence[str], named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("zone.yaml").write_text("[{tasks: mme}, {timezone: UTC}]", encoding="utf-8")
+    Path("none.yaml").write_text("tasks: mme\n", encoding="utf-8")
+    assert arguments.names_timezone(given) is named
+
+
+@table(
+    "variable, zone",
+    [
+        ("Europe/Rome", "Europe/Rome"),
+        (":America/New_York", "America/New_York"),
+        ("/usr/share/zoneinfo/Asia/Kolkata", "Asia/Kolkata"),
+        ("XXX-3", "Etc/GMT-3"),  # a name of POSIX, three hours east
+        ("XXX+11", "Etc/GMT+11"),
+        ("XXX-5:45", "Asia/Kathmandu"),
+    ],
+)
+def test_the_time_zone_of_this_machine(
+    variable: str, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", variable)
+    time.tzset()
+    try:
+        assert arguments.local_timezone() == zone
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@table(
+    "given, tasks, zone",
+    [
+        ([], "maia_vsv", "Europe/Rome"),
+        ([], "mme,maia_vsv", "Europe/Rome"),
+        ([], "mme", "Asia/Singapore"),  # a run of others is lmms-eval's matter
+        (["--timezone", "Asia/Singapore"], "maia_vsv", "Asia/Singapore"),
+    ],
+)
+def test_files_are_named_by_local_time(
+    given: Sequence[str], tasks: str, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("lmms_eval.__main__")
+    zones = []
+    vars(module)["cli_evaluate_single"] = lambda args: (None, zones.append(args.timezone))
+    monkeypatch.setattr(arguments, "local_timezone", lambda: "Europe/Rome")
+    monkeypatch.setattr(sys, "argv", ["lmms_eval", "--tasks", tasks, *given])
+    script.watch(script.new_outcome(), module)
+    module.cli_evaluate_single(Namespace(tasks=tasks, timezone="Asia/Singapore"))
+    assert zones == [zone]
 
 
 def test_another_lmms_eval_is_not_held_to_the_options_of_this_one(

@@ -88,7 +88,7 @@ def test_bodies_of_requests(content: Any, expected: Any) -> None:
 
 def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, delivery.DeliveredMedia]:
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
-    with counting.counted(), delivery.watching(asked) as watch:
+    with counting.count_media(), delivery.watching(asked) as watch:
         for body in bodies:
             client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
     return watch.delivered
@@ -191,7 +191,7 @@ def step(kind: str, *given: str) -> None:
     ],
 )
 def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
-    with counting.counted(), delivery.watching(asked) as watch:
+    with counting.count_media(), delivery.watching(asked) as watch:
         for one in steps.split(", "):
             step(*one.split())
     assert {name: seen(one) for name, one in watch.delivered.items()} == expected
@@ -264,7 +264,8 @@ def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
 def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
     with delivery.watching([VIDEO, OTHER]) as watch:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
-        watch.note([*events, ("generate", [delivery.PromptRow(*row) for row in rows])])
+        events.append(("generate", [delivery.PromptRow(*row) for row in rows]))
+        watch.note([delivery.MediaEvent(*event) for event in events])
     counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in watch.delivered.items()}
     assert counts == expected
 
@@ -282,7 +283,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
     path = write_video(tmp_path / "v.mp4", 16)
 
     def counted(indices: list[int], frames: int = 0, reads: bool = True) -> Any:
-        with counting.counted(), delivery.watching([VIDEO], reads=reads) as watch:
+        with counting.count_media(), delivery.watching([VIDEO], reads=reads) as watch:
             step("ask", "a")
             reader = decord.VideoReader(str(path))
             reader.get_batch(indices)
@@ -301,7 +302,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
 
 def test_an_engine_that_calls_a_processor_for_some_of_its_media() -> None:
     """And keeps what it made of the others: nothing is said, since no `generate` follows."""
-    with counting.counted(), delivery.watching([VIDEO, OTHER]) as watch:
+    with counting.count_media(), delivery.watching([VIDEO, OTHER]) as watch:
         for one in ("ask a", "videos 8", "ask b", "sound 1"):
             step(*one.split())
     assert watch.delivered == {}

@@ -16,6 +16,7 @@ import openai
 import pytest
 from lmms_eval import protocol
 from lmms_eval.protocol import ChatMessages
+from openai import _base_client
 from PIL import Image
 
 from lmms_eval_tasks import settings
@@ -23,7 +24,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host.requests import endpoints
 from lmms_eval_tasks.models.files import Files
 from tests.checks import refused, table
-from tests.local_endpoint import LocalEndpoint
+from tests.local_endpoint import Fault, LocalEndpoint
 from tests.media.media_files import write_video
 
 FORMS = ("to_openai_messages", "to_qwen3_vl_openai_messages")
@@ -151,6 +152,76 @@ def test_what_was_used_last_is_kept_up_to_a_size() -> None:
     for _ in range(2):  # and nobody waits for what failed
         with pytest.raises(OSError, match="cannot be read"):
             kept.get("d", failing)
+
+
+@table(
+    "client, question, n_whole",
+    [
+        (openai.OpenAI, 'Who?\n"è" \\ \u2028 \U0001f600', 0),
+        (openai.AsyncOpenAI, "Who?", 0),
+        (openai.OpenAI, f"Is this {endpoints._MARK}?", 2),  # then openai makes the whole body
+        (openai.OpenAI, f'"{endpoints._MARK}"', 2),
+    ],
+)
+def test_a_body_is_joined_from_the_encoded_frames(
+    client: Any, question: str, n_whole: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are those of openai alone, at a retry too; no JSON is made of a frame again."""
+    written: list[int] = []
+    dumps = _base_client.openapi_dumps
+
+    def counted(value: object) -> bytes:
+        written.append(len(body := dumps(value)))
+        return body
+
+    monkeypatch.setattr(_base_client, "openapi_dumps", counted)
+    clip = write_video(tmp_path / "v.mp4", 16)
+    fails = Fault(status=500, headers={"retry-after-ms": "1"})
+    with endpoints.right_media():
+        messages = asked(clip, question).to_openai_messages({"nframes": 4})
+
+    def reply(_: object) -> str | Fault:
+        return fails if len(endpoint.chats) % 2 else "A"
+
+    def ask() -> None:
+        async def answered(made: Any) -> Any:
+            return await made if asyncio.iscoroutine(made) else made
+
+        with_retry = client(base_url=endpoint.url, api_key="no", max_retries=1)
+        made = with_retry.chat.completions.create(
+            model="m", messages=messages, temperature=1e-05, seed=None
+        )
+        assert asyncio.run(answered(made)).choices[0].message.content == "A"
+
+    with LocalEndpoint(reply) as endpoint:
+        ask()
+        whole = written.copy()
+        with endpoints.quick_bodies():
+            ask()
+        assert _base_client.openapi_dumps is counted
+        bodies = [chat.body for chat in endpoint.chats]
+        lengths = {chat.headers["content-length"] for chat in endpoint.chats}
+    assert len(bodies) == 4
+    assert len(set(bodies)) == 1
+    assert lengths == {str(len(bodies[0]))}
+    assert whole == [len(bodies[0])] * 2
+    assert min(whole) > 10_000
+    quick = written[2:]
+    assert [size for size in quick if size > 1000] == whole[:n_whole]
+    assert len(quick) == 2 + n_whole
+
+
+def test_openai_without_that_function_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(_base_client, "openapi_dumps")
+    with endpoints.quick_bodies():
+        assert not hasattr(_base_client, "openapi_dumps")
+
+
+def test_only_a_text_that_json_leaves_alone_is_joined() -> None:
+    for url in ('a"b', "a\\b", "a\nb", "è", "\x7f\u2028", None, {}):
+        part = {"type": "image_url", "image_url": {"url": url}}
+        assert endpoints._as_plain(part) is part
+    assert endpoints._as_plain({"type": "text", "text": "A"}) == {"type": "text", "text": "A"}
 
 
 def test_each_thread_has_its_own_event_loop() -> None:

@@ -21,6 +21,7 @@ from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.runs import messages, prepare
 from tests.checks import refused, table
+from tests.local_hub import get_released
 
 SAME = ("id", "answer", "options")  # of a pair in each setting
 
@@ -77,19 +78,19 @@ def test_the_first_error_is_named_with_its_place(
 
 def test_both_names_of_causal_and_the_hash(released: Any, tmp_path: Path) -> None:
     """The hash is that of the content, whatever the form of the file."""
-    first = release.read_release(write(tmp_path / "a", released))
+    first = release.read_maia(write(tmp_path / "a", released))
     file = write(tmp_path / "b", None)
     file.write_text(json.dumps(released, indent=3, sort_keys=True))
-    assert release.read_release(file).digest == first.digest
+    assert release.read_maia(file).digest == first.digest
     asked = released[0]["question_categories_A"]
     (causal,) = (one for one in asked if one["category"] == "CausaleEsplicita_A")
     causal["category"] = "CausaleImplicita_A"
-    found = release.read_release(write(tmp_path / "c", released))
+    found = release.read_maia(write(tmp_path / "c", released))
     assert found.digest != first.digest
     assert {q.slug for video in found.videos for q in video.questions} == set(SLUGS)
     released[0]["link"] = "\ud83d"  # half a character, where nobody reads
     file.write_text(json.dumps(released))
-    assert release.read_release(file).digest not in (first.digest, found.digest)
+    assert release.read_maia(file).digest not in (first.digest, found.digest)
 
 
 # --- the hub's tables ---------------------------------------------------------------------------
@@ -123,7 +124,12 @@ def write_table(file: Path, rows: Rows) -> None:
         Dataset.from_list(rows).to_csv(str(file), index=False)
 
 
-def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_path: Path) -> None:
+def test_the_hubs_tables(
+    released: list[dict[str, Any]],
+    sample_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """CSV in two files, or parquet: the same data, in the released order."""
     rows = hub_rows(released)
     source = tmp_path / "csv"
@@ -138,17 +144,25 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
     found = BENCHMARK.status(tmp_path / "root")
     assert (found.counts["pairs"], found.videos, found.bad) == (384, 2, {})
 
+    # As `data get` downloads them: the tables from the hub, the videos from the repository.
+    shutil.copytree(source / "Videos", tmp_path / "git" / "Videos")
+    shutil.rmtree(source / "Videos")
+    said = get_released(BENCHMARK, (source, tmp_path / "git"), tmp_path / "get", monkeypatch)
+    assert "linked 5 files to" in said[2]
+    assert BENCHMARK.status(tmp_path / "get").version == found.version
+    assert BENCHMARK.status(tmp_path / "get").videos == 2
+
     # Parquet in folders: what the tables hold is the same.
     for kind in rows:
         write_table(tmp_path / "hub" / "data" / kind / "train-0.parquet", rows[kind])
-    assert release.read_release(tmp_path / "hub").digest == found.version
+    assert release.read_maia(tmp_path / "hub").digest == found.version
 
     def questions(of: release.Release) -> list[release.MaiaQuestion]:
         return [asked for video in of.videos for asked in video.questions]
 
     hub, json_form = (
-        release.read_release(tmp_path / "hub"),
-        release.read_release(sample_root / "maia"),
+        release.read_maia(tmp_path / "hub"),
+        release.read_maia(sample_root / "maia"),
     )
     bare = [asked.model_copy(update={"target": None}) for asked in questions(hub)]
     assert bare == questions(json_form)
@@ -186,13 +200,13 @@ def test_the_first_error_of_a_table_is_named(
     for name, own in rows.items():
         if own:
             write_table(tmp_path / f"{name}.csv", own)
-    refused(DataError, f"{tmp_path}.*{says}", release.read_release, tmp_path)
+    refused(DataError, f"{tmp_path}.*{says}", release.read_maia, tmp_path)
 
 
 def test_files_that_are_left_beside_tables(released: Any, tmp_path: Path) -> None:
     for name, own in hub_rows(released).items():
         write_table(tmp_path / f"{name}.csv", own)
-    expected = release.read_release(tmp_path).videos
+    expected = release.read_maia(tmp_path).videos
     left = {
         **{"._gen.csv": b"\0\5\x16\7\xff", "__MACOSX/._mc.csv": b"\0\5\x16\7\xff"},
         ".ipynb_checkpoints/gen-checkpoint.csv": (tmp_path / "gen.csv").read_bytes(),
@@ -201,10 +215,10 @@ def test_files_that_are_left_beside_tables(released: Any, tmp_path: Path) -> Non
     for name, content in left.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    assert release.read_release(tmp_path).videos == expected
+    assert release.read_maia(tmp_path).videos == expected
     (tmp_path / "mc (1).csv").write_bytes((tmp_path / "mc.csv").read_bytes())
     twice = r"mc.csv, row 1: video2, .*pool_pos 7 stands already in .*mc \(1\).csv, row 1"
-    refused(DataError, twice, release.read_release, tmp_path)
+    refused(DataError, twice, release.read_maia, tmp_path)
 
 
 def test_letters() -> None:
@@ -270,7 +284,8 @@ def test_what_is_handed_over(
     monkeypatch.setattr(tasks, "LONGEST_SIDE", 100)
     tasks._taken.cache_clear()
     doc = data.questions(BENCHMARK.load([]), setting)[0]
-    assert tasks.media_log(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
+    media = {"kind": kind, "n_frames": n_frames, "recipe": recipe}
+    assert tasks._media_log(doc) == {"media": media}
     shown = messages.visuals_of(tasks.question_prompt("it", doc))
     if size is None:
         assert [Path(one).suffix for one in shown] == [".mp4"]
@@ -370,7 +385,7 @@ def test_other_frames_than_the_papers_are_told(
 
 
 def test_the_real_release(maia_data: Path) -> None:
-    found = release.read_release(maia_data)
+    found = release.read_maia(maia_data)
     assert found.counts == {"videos": 5, "questions": 120, "pools": 120, "pairs": 960}
     assert BENCHMARK.status(maia_data.parent).bad == {}
     assert found.path_of("video5") == maia_data / "videos" / "5.mp4"

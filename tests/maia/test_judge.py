@@ -101,7 +101,7 @@ def test_a_grammar_of_the_two_words(limit: int | None, format: str, sent: bool) 
         return json.dumps(form["json_schema"]["schema"]["enum"][1]) if form else "Correct"
 
     with LocalEndpoint(reply) as endpoint:
-        asked = judge.suited(config.resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"))
+        asked = judge.limit_reply(config.resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"))
         sampling = replace(asked.sampling, max_tokens=limit or asked.sampling.max_tokens)
         run = JudgeSession(JudgeLimits())
         made = run.judge(replace(asked, sampling=sampling, reply_format=format))
@@ -116,7 +116,7 @@ def test_a_word_that_comes_as_other_json_is_asked_for_again_without_a_schema() -
         return "{}" if "response_format" in request else "Correct"
 
     with LocalEndpoint(reply) as endpoint:
-        asked = judge.suited(config.resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"))
+        asked = judge.limit_reply(config.resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o"))
         found = (
             JudgeSession(JudgeLimits()).judge(asked).verdict(judge.agreement_criterion(), FIELDS)
         )
@@ -137,8 +137,8 @@ def test_room_for_a_label() -> None:
     """And no more, unless the user says so; our labels stand whatever the prompt asks for."""
     given: dict[str, Any] = {"default_model": "gpt-4o"}
     asked = config.resolve(None, {"OPENAI_API_KEY": "k"}, **given)
-    assert judge.suited(asked).sampling.max_tokens == 16
+    assert judge.limit_reply(asked).sampling.max_tokens == 16
     own = replace(asked, sampling=replace(asked.sampling, max_tokens=900))
-    assert judge.suited(own).sampling.max_tokens == 900
-    panel = judge.suited(JudgeConfig("panel", members=(asked, own)))
+    assert judge.limit_reply(own).sampling.max_tokens == 900
+    panel = judge.limit_reply(JudgeConfig("panel", members=(asked, own)))
     assert [one.sampling.max_tokens for one in panel.members] == [16, 900]

@@ -177,8 +177,8 @@ def test_aggregate_accuracy() -> None:
         "agg_acc_causal": 1 / 3,
         "agg_acc_planning": 0.0,
     }
-    assert aggregation.joined(join, sides) == expected
-    assert aggregation.joined(join, {"maia_vsv": pairs}) == {}
+    assert aggregation.joint_numbers(join, sides) == expected
+    assert aggregation.joint_numbers(join, {"maia_vsv": pairs}) == {}
     waiting = [answer("v/both", None, "unjudged"), answer("v/pool", 0, "empty")]
-    found = aggregation.joined(join, {"maia_vsv": pairs, "maia_oevqa": waiting})
+    found = aggregation.joint_numbers(join, {"maia_vsv": pairs, "maia_oevqa": waiting})
     assert found["agg_acc"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.runs import prepare
 from tests.checks import refused
+from tests.local_hub import get_released
 from tests.maverix.entries import entry, lines, write, write_lines
 from tests.maverix.runs import docs, edit, without_sound
 
@@ -39,7 +41,7 @@ def test_where_options_are_shown(tmp_path: Path) -> None:
     """By the item's id alone; a changed rule would silently change every published number."""
 
     def orders(*entries: dict[str, Any]) -> list[str]:
-        found = map(data.shown_order, release.read_release(write(tmp_path, [*entries])).items)
+        found = map(data.shown_order, release.read_maverix(write(tmp_path, [*entries])).items)
         return ["".join(LETTERS[place] for place in order) for order in found]
 
     other = entry(7, options=list("abcdefgh"), answer="A", start=0.5)
@@ -118,7 +120,7 @@ def test_videos_without_sound(user: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert "--allow-bad-items" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     found = BENCHMARK.load(["maverix_a", "maverix_s"])
-    assert [len(data.task_docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
+    assert [len(BENCHMARK.docs(found, task)) for task in ("maverix_a", "maverix_s")] == [1, 1]
     write(user, [entry(2, video="mute")])
     assert "maverix_a: none of 1 MAVERIX items can be run" in stopped("maverix_a")
 
@@ -173,6 +175,24 @@ def test_items_without_subtitles(root: Path, source: Path) -> None:
 def _beside_ours(given: Path, root: Path) -> None:
     write(root / "maverix", [entry(1)])
     BENCHMARK.prepare(given, root, link=False)
+
+
+def test_data_get(
+    root: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines from the repository, the media from the hub; without access the lines alone."""
+    git, media, hub = (tmp_path / name for name in ("git", "media", "hub"))
+    write_lines(git / "lmms_eval/tasks/maverix/processing/test_full.jsonl", lines(3))
+    (media / "vid").mkdir(parents=True)
+    (media / "vid/clip.mp4").write_bytes((source / "videos/lights-1.mp4").read_bytes())
+    shutil.make_archive(str(hub / "vid"), "zip", media)
+    hub.with_name("none").mkdir()
+    refused_hub = pytest.raises(DataError, match="CUBE-CMU/maverix: has no files")
+    with refused_hub, monkeypatch.context() as patch:
+        get_released(BENCHMARK, (git, hub.with_name("none")), root, patch)
+    assert (BENCHMARK.status(root).counts["questions"], BENCHMARK.status(root).videos) == (2, 0)
+    get_released(BENCHMARK, (git, hub), root, monkeypatch)
+    assert (root / "maverix/videos/clip.mp4").is_file()
 
 
 def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:

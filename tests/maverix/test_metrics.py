@@ -196,7 +196,7 @@ class TestTable3:
         self, sound: Mapping[str, str], without: str, uni: float | None, multi: float | None
     ) -> None:
         (join,) = BENCHMARK.joint_metrics
-        found = aggregation.joined(join, self.sides(sound, without.split()))
+        found = aggregation.joint_numbers(join, self.sides(sound, without.split()))
         delta = None if uni is None or multi is None else multi - uni
         assert [found[name] for name in metrics.JOINED] == [uni, multi, delta]
 

@@ -17,7 +17,7 @@ from tests.maverix.entries import CASES, entry, lines, write, write_lines
 
 
 def read(folder: Path, *entries: dict[str, Any]) -> Release:
-    return release.read_release(write(folder, list(entries)))
+    return release.read_maverix(write(folder, list(entries)))
 
 
 _ODD = [(n, v) for n in ("start", "end") for v in (math.nan, math.inf, -math.inf, 10**400)]
@@ -73,24 +73,24 @@ def test_what_may_be_absent_or_null(tmp_path: Path) -> None:
 )
 def test_what_stops_the_whole_file(content: Any, says: str, tmp_path: Path) -> None:
     file = write(tmp_path, content)
-    assert str(file) in refused(DataError, says, release.read_release, file)
+    assert str(file) in refused(DataError, says, release.read_maverix, file)
 
 
 def test_the_hash(tmp_path: Path) -> None:
     """A changed file is read again; the form of the file does not matter."""
     first = read(tmp_path, entry())
     (tmp_path / "data.json").write_text(json.dumps([entry()], indent=3, sort_keys=True))
-    assert release.read_release(tmp_path).digest == first.digest
+    assert release.read_maverix(tmp_path).digest == first.digest
     assert read(tmp_path, entry(reference="Another")).digest != first.digest
     named = write(tmp_path, {"version": "1.0", "items": [entry()]})
-    assert release.read_release(named).items == first.items
+    assert release.read_maverix(named).items == first.items
 
 
 # --- the authors' lines, three to a question -----------------------------------------------------
 
 
 def released(folder: Path, *rows: dict[str, Any]) -> Release:
-    return release.read_release(write_lines(folder / "test_full.jsonl", rows))
+    return release.read_maverix(write_lines(folder / "test_full.jsonl", rows))
 
 
 def test_three_lines_are_one_item(tmp_path: Path) -> None:

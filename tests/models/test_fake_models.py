@@ -91,7 +91,9 @@ def test_replies_and_media(name: str, form: str, key: Path, tmp_path: Path) -> N
     order = [3, 0, 5, 1, 1, 1]  # not sorted, with the padding of an idle rank
     expected = {
         "Oracle": [DOCS[i]["answer"] for i in order],
-        "Coin": [fake_replies.coin(known, [Path("clip.mp4"), text_of(DOCS[i])], 2) for i in order],
+        "Coin": [
+            fake_replies.random_reply(known, [Path("clip.mp4"), text_of(DOCS[i])], 2) for i in order
+        ],
         "Scripted": [fake_replies.scripted(DOCS[i]) for i in order],
     }[name]
     assert ask(lm, with_media([str(clip)]), order) == expected

@@ -15,7 +15,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import fake_replies, perception_probe
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.runs import messages, prepare, scoring
-from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check, write_key
+from lmms_eval_tasks.sample.demo import check_chance, check_probe, check_right_replies, write_key
 from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
 
@@ -102,7 +102,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
     from lmms_eval_tasks.judges.asking import VerdictSource
 
     benchmark, played = registry.load_benchmark(name), sample.module(name).PLAYED
-    tasks = [task for task in played.oracle if task in benchmark.tasks]
+    tasks = [task for task in played.expected if task in benchmark.tasks]
     key = fake_replies.load_key(write_key(tmp_path / "key.json", tasks))
     spec = benchmark.criteria() and prepare.judge_config(benchmark)
     answer = VerdictSource(judges.make_judge(spec)) if spec else None
@@ -113,24 +113,25 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
             parts = made.prompt(doc)
             chat = fake_replies.of_messages(messages.messages_of(parts))
             simple = fake_replies.of_visuals(messages.visuals_of(parts), messages.text_of(parts))
-            reply = fake_replies.oracle(key, chat)
-            assert reply == fake_replies.oracle(key, simple) != fake_replies.UNKNOWN
+            reply = fake_replies.right_reply(key, chat)
+            assert reply == fake_replies.right_reply(key, simple) != fake_replies.UNKNOWN
             assert (
-                fake_replies.oracle(key, chat[:-1])
-                == fake_replies.oracle(key, [*chat, "More."])
+                fake_replies.right_reply(key, chat[:-1])
+                == fake_replies.right_reply(key, [*chat, "More."])
                 == fake_replies.UNKNOWN
             )
-            for said, items in ((reply, right), (fake_replies.coin(key, chat, 0), thrown[task])):
+            random = fake_replies.random_reply(key, chat, 0)
+            for said, items in ((reply, right), (random, thrown[task])):
                 items.append(scoring.scored(made, made.log_fields(doc), said, answer))
         numbers[task] = aggregation.numbers(made, right)
-    joined = {task: metrics for task, metrics in played.oracle.items() if task in tasks}
-    checks = list(oracle_checks(name, played._replace(oracle=joined), numbers))
+    joined = {task: metrics for task, metrics in played.expected.items() if task in tasks}
+    checks = list(check_right_replies(name, played._replace(expected=joined), numbers))
     assert [check.text for check in checks if not check.good] == []
-    for chance in played.coin:
+    for chance in played.chances:
         items = [item for task in chance.tasks for item in thrown[task]]
-        assert coin_check(name, chance, items).good
+        assert check_chance(name, chance, items).good
         best = chance._replace(value=lambda item: 1.0)
-        assert not coin_check(name, best._replace(expected=lambda item: item["place"] / 1e3), [
+        assert not check_chance(name, best._replace(expected=lambda item: item["place"] / 1e3), [
             {**item, "place": place} for place, item in enumerate(items)
         ]).good  # fmt: skip
 
@@ -143,12 +144,12 @@ def test_fingerprints_and_files(tmp_path: Path) -> None:
     changed = ([shown[0], other, shown[2]], [one, shown[0], shown[2]], shown[:2], shown[1:])
     assert name not in map(fake_replies.fingerprint, changed)
     key = {name: ["yes", "a", "b", "c"]}
-    assert (fake_replies.oracle(key, shown), fake_replies.oracle(key, ["?"])) == (
+    assert (fake_replies.right_reply(key, shown), fake_replies.right_reply(key, ["?"])) == (
         "yes",
         fake_replies.UNKNOWN,
     )
-    assert {fake_replies.coin(key, shown, seed) for seed in range(50)} == {"a", "b", "c"}
-    assert fake_replies.coin(key, ["?"], 0) == fake_replies.UNKNOWN
+    assert {fake_replies.random_reply(key, shown, seed) for seed in range(50)} == {"a", "b", "c"}
+    assert fake_replies.random_reply(key, ["?"], 0) == fake_replies.UNKNOWN
     file = tmp_path / "key.json"
     for content in ("{", '"x"', "[1]", '{"a": [1]}', '{"a": 1}'):
         file.write_text(content, encoding="utf-8")
@@ -179,6 +180,6 @@ def test_the_witness_knows_what_reached_it() -> None:
                     == set()
                     == set(perception_probe.read_colours(chat[1]))
                 )
-        assert witness_check(task, sure, sum(right) / len(right), len(right)).good, task
-    assert not witness_check("maverix_av", 17, 0.8, 20).good
-    assert not witness_check("maverix_s", 0, 0.9, 20).good
+        assert check_probe(task, sure, sum(right) / len(right), len(right)).good, task
+    assert not check_probe("maverix_av", 17, 0.8, 20).good
+    assert not check_probe("maverix_s", 0, 0.9, 20).good

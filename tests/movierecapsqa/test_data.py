@@ -13,7 +13,8 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media import clips
-from lmms_eval_tasks.movierecapsqa import data, schema
+from lmms_eval_tasks.movierecapsqa import data
+from lmms_eval_tasks.movierecapsqa import release as files
 from lmms_eval_tasks.movierecapsqa.data import SOURCES, TASKS, shows
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import prepare
@@ -82,7 +83,7 @@ def test_what_every_task_shows(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The part of the project's sample that is at hand: one of its eight recap videos."""
     counts = {"videos": 8, "segments": 8, "questions": 52, "facts": 113, "bad_segments": 0}
-    assert schema.read_release(real / "movierecapsqa").counts == counts
+    assert files.read_recaps(real / "movierecapsqa").counts == counts
     found = docs("movierecapsqa_movie_dialogue")
     assert len({doc["id"] for doc in found}) == 52
     for doc in found:

@@ -18,7 +18,7 @@ from lmms_eval_tasks.judges.geval import MODES
 from lmms_eval_tasks.movierecapsqa import metrics
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
-from lmms_eval_tasks.movierecapsqa.schema import SPLITS
+from lmms_eval_tasks.movierecapsqa.release import SPLITS
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.report import aggregation, provenance

@@ -10,7 +10,8 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.movierecapsqa import data, schema, tasks
+from lmms_eval_tasks.movierecapsqa import data, tasks
+from lmms_eval_tasks.movierecapsqa import release as files
 from lmms_eval_tasks.movierecapsqa.settings import MOVIERECAPSQA
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from tests.movierecapsqa.entries import RECAP, render
@@ -86,7 +87,7 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
             (folder / "data" / "facts").mkdir()
             (folder / "data" / "facts.parquet").rename(folder / "data/facts/train-0-of-1.parquet")
         subtitle(folder, "Talk_abC-1.srt")
-        release = schema.read_release(folder)
+        release = files.read_recaps(folder)
         digests.add(release.digest)
     assert len(digests) == 1
     BENCHMARK.prepare(folder, tmp_path / "root", link=True)
@@ -102,7 +103,7 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
     assert (first.dialogue, second.dialogue) == ("In the first.\nAstride.", "Then.")
     assert (third.dialogue, list(release.without_subtitles)) == ("", ["xyz.0"])
     subtitle(folder, "xyz.srt")
-    assert schema.read_release(folder).without_subtitles == {}
+    assert files.read_recaps(folder).without_subtitles == {}
 
 
 def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
@@ -116,10 +117,10 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     ]
     for number, (changes, said) in enumerate(cases):
         with pytest.raises(DataError, match=said):
-            schema.read_release(write(tmp_path / str(number), "json", **changes))
+            files.read_recaps(write(tmp_path / str(number), "json", **changes))
     twice = write(write(tmp_path / "twice", "json"), "csv")
     with pytest.raises(DataError, match="one file of each"):
-        schema.read_release(twice)
+        files.read_recaps(twice)
 
 
 def test_what_is_to_be_fetched_and_what_is_left_out(
@@ -147,7 +148,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     assert "http://x/2.srt" in str(caught.value)
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     found = BENCHMARK.load([name])
-    assert [doc["id"] for doc in data.task_docs(found, name)] == [
+    assert [doc["id"] for doc in data.make_recap_docs(found, name)] == [
         "abC-1.0/0",
         "abC-1.0/1",
         "abC-1.1/0",
@@ -178,7 +179,7 @@ def test_what_the_judge_is_shown(
         ("facts=aligned,dialogue=none", ["Fact 2."], ""),
     ):
         monkeypatch.setenv(MOVIERECAPSQA, chosen)
-        doc = BENCHMARK.tasks[name].log_fields(data.task_docs(BENCHMARK.load([name]), name)[0])
+        doc = BENCHMARK.tasks[name].log_fields(BENCHMARK.docs(BENCHMARK.load([name]), name)[0])
         assert tasks.judge_context(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."
@@ -192,7 +193,7 @@ def test_what_the_judge_is_shown(
     with pytest.raises(
         DataError, match=r"labels\.csv, row 3: another row labels 'abC-1\.0/0' diff"
     ):
-        schema.read_release(folder)
+        files.read_recaps(folder)
     labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")
     with pytest.raises(DataError, match=r"labels\.csv: no question 'abC-1\.9/0'"):
-        schema.read_release(folder)
+        files.read_recaps(folder)

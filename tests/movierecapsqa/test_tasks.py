@@ -59,20 +59,20 @@ def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPat
     assert [part["type"] for part in task_functions.doc_to_messages(alone)[0]["content"]] == [
         "text"
     ]
-    assert own.media_log(alone)["media"] == {"kind": "none", "dialogue": True}
+    assert own._media_log(alone)["media"] == {"kind": "none", "dialogue": True}
 
 
 # --- what the log keeps, and what a reply is worth ----------------------------------------------
 
 
 def test_what_was_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    media = own.media_log(doc())["media"]
+    media = own._media_log(doc())["media"]
     told = {"kind": "video", "start": 3.2, "end": 7.4, "n_frames": 42, "dialogue": True}
     assert {name: media[name] for name in told} == told
     gone = {**doc(), "video_path": "/gone/talk.mp4"}
     assert task_functions.process_results(gone, [""])["failed"]["media"] is None
     monkeypatch.setenv(settings.FRAMES, "50")
-    media = own.media_log(doc(FRAMES, 2))["media"]
+    media = own._media_log(doc(FRAMES, 2))["media"]
     told = {"kind": "frames", "asked": 50, "n_frames": 30, "start": 8, "end": 11, "dialogue": False}
     assert {name: media[name] for name in told} == told
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell, cells, stored_tables
+from lmms_eval_tasks.notify import UNSEEN
 from lmms_eval_tasks.report import board, compared_runs
 from lmms_eval_tasks.report.paper_rows import OurCell
 from lmms_eval_tasks.runs import prepare
@@ -264,7 +265,7 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     made = board.leaderboards_of(registry.load_benchmark("maverix"), {}, found)
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]
-    assert (line.name, line.beside) == ("gpt-4o (maverix_vs)", "GPT-4o")
+    assert (line.name, line.published_model) == ("gpt-4o (maverix_vs)", "GPT-4o")
     easy = line.our_cells[0]
     assert easy is not None
     assert easy.difference == pytest.approx(0.75 - 0.667)
@@ -284,3 +285,19 @@ def test_refusals(run: Path) -> None:
     refused(DataError, "the paper has no row 'Qwen 9B'", written, "text", [run], names=["Qwen 9B"])
     refused(DataError, "2 models for 1 runs", written, "text", [run], names=["InternVL2 8B"] * 2)
     refused(DataError, "no tasks of HAVEN, only maia_vsv", written, "text", [run], "haven")
+
+
+@pytest.mark.parametrize("name", registry.NAMES)
+def test_tables_follow_the_terminal(name: str, tmp_path: Path) -> None:
+    """Nothing is cut off; headings are broken on a narrow terminal, not in a file."""
+
+    def lines(width: int) -> list[str]:
+        sink = io.StringIO()
+        board.show(name, [], "text", None, Console(file=sink, width=width))
+        return sink.getvalue().splitlines()
+
+    for width in (60, 80, 120):
+        assert max(map(len, lines(width))) <= width
+    assert len(lines(120)) <= len(lines(80)) <= len(lines(60))
+    board.show(name, [], "text", tmp_path / "file.txt", Console(width=60))
+    assert (tmp_path / "file.txt").read_text(encoding="utf-8").splitlines() == lines(UNSEEN)

@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.report import cards, compare
-from lmms_eval_tasks.report.aggregation import of_join, of_task
+from lmms_eval_tasks.report.aggregation import of_joint, of_task
 from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -29,7 +29,7 @@ def line(benchmark: str, task: str, numbers: Mapping[str, Interval], place: int 
 def test_the_groups_number_comes_first_then_the_most_important_task() -> None:
     numbers = {"m": interval(0.5)}
     vsv, oevqa = (line("maia", name, numbers) for name in ("maia_vsv", "maia_oevqa"))
-    joint = Comparison(of_join(AGGREGATE, "agg_acc"), numbers)
+    joint = Comparison(of_joint(AGGREGATE, "agg_acc"), numbers)
     for lines, name in (
         ([vsv, oevqa, joint], "maia agg_acc"),
         ([oevqa, vsv], "maia_vsv pair_acc"),

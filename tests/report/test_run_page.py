@@ -199,8 +199,13 @@ def test_the_first_screen_has_a_card_for_each_benchmark(browser: Any, page_file:
     assert page.locator(".card .number.s1").count() == len(titles)
     label = page.locator(".card", has_text="maia agg_acc").locator(".scale").first
     assert "Qwen-2.5-VL 72B 0.470" in (label.get_attribute("aria-label") or "")
-    for card in page.locator(".card").all():
-        assert card.bounding_box()["y"] < 800, "a card begins below the first screen"
+    assert page.locator(".card details").first.locator("dt").count() == 4
+    # Several runs: one chart of all benchmarks, whole on the first screen, above the cards.
+    box = page.locator("#all > figure.wide").bounding_box()
+    assert box["height"] > 200
+    assert box["y"] + box["height"] < 800
+    text = page.locator("#all > figure.wide").inner_text()
+    assert all(title in text for title in [*titles, "one", "two", "maia agg_acc"])
     for box in (scale.bounding_box() for scale in scales.all()):
         assert 100 < box["width"] < 1280
 

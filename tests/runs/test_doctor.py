@@ -133,7 +133,7 @@ BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
     (missing, "maia: data", "1 of 2 MAIA videos cannot be used", "--allow-missing-videos", True),
     (cut_short, "maia: data", ": unreadable: ", "lmms-eval-tasks data status", True),
     (damaged_at_its_end, "maia: videos", "cannot be decoded", "download it again", False),
-    (no_data, "tasks", "no data of any benchmark", "data prepare BENCHMARK", False),
+    (no_data, "tasks", "no data of any benchmark", "data get BENCHMARK", False),
     (
         option("--tasks", "maia_ovqa"),
         "tasks",

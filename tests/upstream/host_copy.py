@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -82,13 +83,17 @@ class HostCopy(NamedTuple):
         (done,) = server.run(command, [self.env | {**(env or {})}], self.folder, 600)
         return done
 
+    def place(self, contribution: Path, file: Path) -> None:
+        """Copy a contribution's file to its place in the host's repository."""
+        place = file.relative_to(contribution)
+        root = self.packages if place.parts[0] == "lmms_eval" else self.folder
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, root / place)
+
     def lay(self, contribution: Path) -> None:
         """Add a contribution's files, and make its change; `CalledProcessError` if it misfits."""
         for file in files_of(contribution):
-            place = file.relative_to(contribution)
-            root = self.packages if place.parts[0] == "lmms_eval" else self.folder
-            (root / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, root / place)
+            self.place(contribution, file)
         if (contribution / CHANGE).is_file():
             git = ["git", "apply", "--whitespace=error", str(contribution / CHANGE)]
             subprocess.run(git, cwd=self.packages, check=True, capture_output=True, text=True)
@@ -108,21 +113,39 @@ def files_of(contribution: Path) -> Iterator[Path]:
             yield file
 
 
-def copy(folder: Path, laid: Iterable[Path] = ()) -> HostCopy:
-    """Make the copy in a new folder and lay these contributions over it."""
+def needed(contribution: Path) -> Sequence[Path]:
+    """The contributions that one builds on: its description names a file that they add."""
+    text = (contribution / DESCRIPTION).read_text("utf-8")
+    names = re.findall(r"On top of the pull request that adds `(\S+)`", text)
+    places = [Path("lmms_eval", "tasks", name) for name in names]
+    return [one for one in contributions() for place in places if (one / place).is_file()]
+
+
+def copy(folder: Path, laid: Iterable[Path] = (), source: Path | None = None) -> HostCopy:
+    """Copy the installed host, or the one in a folder, and lay these contributions over it."""
     made = HostCopy(folder)
     venv.create(folder / "venv", with_pip=False, symlinks=True)
     spec = importlib.util.find_spec("lmms_eval")
     assert spec is not None
     assert spec.submodule_search_locations
     host = Path(spec.submodule_search_locations[0])
-    shutil.copytree(host, made.packages / host.name)  # compiled, as far as it is
+    shutil.copytree(source / host.name if source else host, made.packages / host.name)
     for package in host.parent.iterdir():
         if package.name != host.name and not package.name.startswith(OURS):
             (made.packages / package.name).symlink_to(package)
     for contribution in laid:
         made.lay(contribution)
     return made
+
+
+def module(file: Path) -> Any:
+    """A module of a contribution, from its file."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 def scored(
@@ -133,7 +156,7 @@ def scored(
     server: warm.Server,
 ) -> tuple[Any, list[list[str]]]:
     """What a contribution's tasks make of `jobs` (host_scored.py), and what a judge was asked."""
-    host = copy(folder / "host", [UPSTREAM / benchmark])
+    host = copy(folder / "host", [*needed(UPSTREAM / benchmark), UPSTREAM / benchmark])
     (folder / "jobs.json").write_text(json.dumps(jobs))
     driver = str(Path(__file__).parent / "host_scored.py")
     with LocalEndpoint(judge) as endpoint:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.movierecapsqa.schema import without_numbers
+from lmms_eval_tasks.movierecapsqa.release import without_numbers
 from lmms_eval_tasks.utils.media import subtitles
 
 DATASET = "sshaar/movierecapsqa"

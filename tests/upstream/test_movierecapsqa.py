@@ -150,7 +150,7 @@ def both(
                 f"MOVIERECAPSQA_{kind}_DIR": str(job.folder / place)
                 for kind, place in (("SUBTITLE", "subtitles"), ("VIDEO", "recaps"))
             }
-            told.append({"root": str(root), "env": env, "tasks": job.tasks, "replies": {"*": said}})
+            told.append({"root": str(root), "env": env, "tasks": job.tasks, "replies": said})
         made = Made(own, host_copy.messages(endpoint))
     found, asked = host_copy.scored("movierecapsqa", told, judge, folder, server)
     return made, Made(dict(zip(own, found, strict=True)), asked)
@@ -160,7 +160,10 @@ def test_models_and_judges_are_asked_the_same(both: tuple[Made, Made]) -> None:
     """Every byte of each prompt and of each message to the judge, repairs among them."""
     for name, own in both[0].jobs.items():
         for task, one in own.items():
-            assert one["prompts"] == both[1].jobs[name][task]["prompts"], (name, task)
+            theirs = both[1].jobs[name][task]
+            assert one["prompts"] == theirs["prompts"], (name, task)
+            for doc, prompt in theirs["prompts"].items():
+                assert theirs["messages"][doc] == [*theirs["visuals"][doc], prompt]
     assert both[0].asked == both[1].asked
     repairs = [one for one in both[0].asked if "An earlier reply to this" in one[-1]]
     assert len(both[0].asked) > 100

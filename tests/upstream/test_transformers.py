@@ -1,4 +1,4 @@
-"""The contributions to transformers: their tests pass after the patch (before it: before.py)."""
+"""The contributions to transformers: their tests pass after the patch (before it: alone.py)."""
 
 from __future__ import annotations
 
@@ -47,11 +47,16 @@ def copied(one: Path, folder: Path) -> None:
                 (own / name).symlink_to(source)
 
 
+def patch(one: Path, folder: Path) -> None:
+    """Make a contribution's change in a folder of `copied`."""
+    git = ["git", "apply", "-p2", "--whitespace=error", str(one / CHANGE)]
+    subprocess.run(git, cwd=folder, check=True, capture_output=True, text=True)
+
+
 @pytest.mark.host
 @pytest.mark.parametrize("one", CONTRIBUTIONS, ids=lambda one: one.name)
 def test_tests_pass_after(one: Path, tmp_path: Path) -> None:
     copied(one, tmp_path)
-    git = ["git", "apply", "-p2", "--whitespace=error", str(one / CHANGE)]
-    subprocess.run(git, cwd=tmp_path, check=True, capture_output=True, text=True)
+    patch(one, tmp_path)
     bad, good = failed(one, tmp_path)
     assert (bad, good > 0) == (0, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,8 @@ def saved(*samples: Any) -> list[dict[str, Any]]:
         ({"failed": OK | {"right": "1"}}, "the item has no number `right`; delete its"),
         ({"failed": OK | {"verdicts": []}}, "the item has no object `verdicts`"),
         ({"failed": OK | {"video": None}}, "the item has no text `video`"),
+        ({"failed": OK | {"points": math.nan}}, "t, doc c: `points` is NaN or infinite"),
+        ({"failed": OK | {"scores": {"f1": [1.0, math.inf]}}}, "t, doc c: `scores.f1.1` is NaN"),
     ],
 )
 def test_bad_samples(second: Any, says: str) -> None:

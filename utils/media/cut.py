@@ -259,7 +259,7 @@ def encode(
         full = video.is_full_range(first.frame)
         look = replace(look, full_range=full, matrix=int(first.frame.colorspace))
     slot, n_frames = -1, 0
-    shown: tuple[Fraction, VideoFrame] | None = None  # the last frame on screen
+    on_screen: tuple[Fraction, VideoFrame] | None = None  # the last frame on screen
     until, length = end or start, Fraction(0)
 
     def picture(time: Fraction, frame: VideoFrame) -> tuple[Fraction, mp4.Planes, bool]:
@@ -269,29 +269,29 @@ def encode(
         return time, _planes(frame, first.frame, turn), slot > before
 
     def pictures() -> Iterator[tuple[Fraction, mp4.Planes | None, bool]]:
-        nonlocal shown, until, length
+        nonlocal on_screen, until, length
         for time, frame in decode_frames(path, first, start):
             if end is not None and time >= end:
                 break
-            length = time - shown[0] if shown else length
-            shown = time, frame
+            length = time - on_screen[0] if on_screen else length
+            on_screen = time, frame
             if time >= start:
                 yield picture(time - start, frame)
         else:
-            begins, last = shown or (Fraction(0), first.frame)
+            begins, last = on_screen or (Fraction(0), first.frame)
             length = (last.duration or 0) * containers.time_base(last) or length or Fraction(1, 25)
             file_end = max(begins + length, sound_end or Fraction(0))
             is_late = end is not None and end > file_end + max(length, _ROUNDED)
             if start >= file_end or is_late:
-                asked = "the end" if end is None else f"{float(end):g} s"
+                end_text = "the end" if end is None else f"{float(end):g} s"
                 what = "starts" if start >= file_end else "ends"
                 raise MediaError(
-                    f"the segment from {float(start):g} s to {asked} {what} "
+                    f"the segment from {float(start):g} s to {end_text} {what} "
                     f"after the end of the file ({float(file_end):.3f} s); "
                     "correct the segment's times"
                 )
             until = file_end if end is None else min(file_end, end)
-        _, last = shown or (start, first.frame)
+        _, last = on_screen or (start, first.frame)
         if not n_frames:
             yield picture(Fraction(0), last)
         if n_frames == 1:

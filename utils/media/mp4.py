@@ -170,15 +170,15 @@ def mux(
         # Opaque: opens no encoder, which would refuse a bit rate of a few hundred bits.
         track = file.add_stream_from_template(stream, opaque=True)
         track.time_base = stream.time_base
-        made: dict[str, Stream] = {"video": track}
+        tracks: dict[str, Stream] = {"video": track}
         parts = [_picture_packets(container, stream, table, table.times[0] if frame_table else 0)]
         if sound is not None:
             other = files.enter_context(av.open(sound))
-            heard = other.streams.audio[0]
-            made["audio"] = file.add_stream_from_template(heard)
-            parts.append(packet for packet in other.demux(heard) if packet.dts is not None)
-        for packet in heapq.merge(*parts, key=lambda one: (one.dts or 0) * one.time_base):
-            packet.stream = made[packet.stream.type]
+            sound_stream = other.streams.audio[0]
+            tracks["audio"] = file.add_stream_from_template(sound_stream)
+            parts.append(packet for packet in other.demux(sound_stream) if packet.dts is not None)
+        for packet in heapq.merge(*parts, key=lambda packet: (packet.dts or 0) * packet.time_base):
+            packet.stream = tracks[packet.stream.type]
             file.mux(packet)
 
 

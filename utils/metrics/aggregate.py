@@ -208,13 +208,13 @@ def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
         items: the items of all pools.
         size: number of items of a complete pool.
     """
-    made: list[GradedItem] = []
+    pool_items: list[GradedItem] = []
     for question, several in grouped(items, pool_of).items():
         group = {item["id"]: item for item in several}.values()
         is_whole = len(group) == size
         is_right = is_whole and all(item["right"] == 1 for item in group)
         status = "ok" if all(map(is_valid, group)) else "unread"
-        made.append(
+        pool_items.append(
             {
                 "id": question,
                 "video": several[0].get("video", ""),  # items for lmms-eval's table have none
@@ -222,7 +222,7 @@ def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
                 "status": status if is_whole else "incomplete",
             }
         )
-    return made
+    return pool_items
 
 
 # --- errors in aggregations -------------------------------------------------------------------

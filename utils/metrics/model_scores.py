@@ -134,10 +134,10 @@ class _TextEncoder:
 
         weights: defaultdict[int | None, float] = defaultdict(lambda: 1.0)
         weights |= {self.tokenizer.sep_token_id: 0.0, self.tokenizer.cls_token_id: 0.0}
-        found: tuple[Tensor, Tensor, Tensor] = get_bert_embedding(
+        embedding: tuple[Tensor, Tensor, Tensor] = get_bert_embedding(
             list(texts), self.model, self.tokenizer, weights, device="cpu", all_layers=True
         )
-        return found
+        return embedding
 
     def cut(self) -> str:
         """Return a phrase with the number of texts that were cut so far."""
@@ -294,22 +294,22 @@ def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
 
     A pair has no value if the tokenizer finds nothing in one of its texts.
     """
-    read: list[_Tokens] = []
+    pending: list[_Tokens] = []
     for pair in pairs:
         source, cut = scorer.ids(scorer.max_source, text=pair[0])
         target, too = scorer.ids(scorer.max_target, text_target=pair[1])
-        read += [(target, source, pair, cut + too)] if source and target else []
-    read.sort(key=lambda one: (len(one[0]), len(one[1]), one[2]))
-    found: KnownScores = {}
-    while read:
-        longest = len(read[:_BATCH][-1][0])  # targets are sorted by length
+        pending += [(target, source, pair, cut + too)] if source and target else []
+    pending.sort(key=lambda tokens: (len(tokens[0]), len(tokens[1]), tokens[2]))
+    scores: KnownScores = {}
+    while pending:
+        longest = len(pending[:_BATCH][-1][0])  # targets are sorted by length
         size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))
-        batch, read = read[:size], read[size:]
+        batch, pending = pending[:size], pending[size:]
         for (*_, pair, cuts), value in zip(batch, scorer.log_likelihoods(batch), strict=True):
             if not math.isfinite(value):
                 raise ValueError("the model's output is not finite")
-            found[pair] = value, cuts
-    return found
+            scores[pair] = value, cuts
+    return scores
 
 
 def _load_scorer(_: str, folder: Path) -> _Scorer:

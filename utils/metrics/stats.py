@@ -34,10 +34,10 @@ def few(videos: int) -> str:
     if not 0 < videos < FEW:
         return ""
     return (
-        f"Only {videos} video{'s' * (videos != 1)}: 95 % intervals are "
-        f"approximate below {FEW} videos (in simulations 86 to 100 of 100 hold "
-        f"the truth) and not given below {FEWEST}; a difference between two "
-        f"runs has one if it is not 0 on {FLIPS} videos or more"
+        f"Only {videos} video{'s' * (videos != 1)}. With fewer than {FEW}, a 95 % interval is "
+        "rough (in simulations, 86 to 100 of 100 such intervals held the true value); with fewer "
+        f"than {FEWEST}, there is none. A difference between two runs has an interval only if it "
+        f"is not 0 on at least {FLIPS} videos"
     )
 
 
@@ -176,14 +176,14 @@ def _interval(
     se = None if variance is None else math.sqrt(variance)
     if se is not None and se <= ZERO * max(1.0, abs(estimate)):
         se = 0.0
-    made = Interval(estimate, math.nan, math.nan, se, "", n, clusters)
+    base = Interval(estimate, math.nan, math.nan, se, "", n, clusters)
     if clusters < FEWEST:
         reason = f"{clusters} video{'s' * (clusters != 1)} of at least {FEWEST}"
-        return replace(made, method=f"none: {reason}")
+        return replace(base, method=f"none: {reason}")
     if se is None:
-        return replace(made, method="none: it has no value, or none without some of the videos")
+        return replace(base, method="none: it has no value, or none without some of the videos")
     if not se and not share:
-        return replace(made, method=SAME)
+        return replace(base, method=SAME)
     from scipy.special import stdtrit  # quantile of Student's t; scipy.stats is slow to import
 
     t = float(stdtrit(df, (1 + LEVEL) / 2))
@@ -195,7 +195,7 @@ def _interval(
         centre = (estimate + weight / 2) / (1 + weight)
         half = math.sqrt(weight * (inner + weight / 4)) / (1 + weight)
         low, high, name = max(0.0, centre - half), min(1.0, centre + half), "Wilson"
-    return replace(made, low=low, high=high, method=f"clustered {name}, {100 * LEVEL:g} %", df=df)
+    return replace(base, low=low, high=high, method=f"clustered {name}, {100 * LEVEL:g} %", df=df)
 
 
 def mean_difference(
@@ -223,15 +223,15 @@ def mean_difference(
     Raises:
         ValueError: there are no items, lengths differ, or a value is not finite.
     """
-    made = clustered_mean(rises, clusters)
-    if made.clusters < FEWEST:
-        return made, None
+    mean = clustered_mean(rises, clusters)
+    if mean.clusters < FEWEST:
+        return mean, None
     own = sorted((math.fsum(group), len(group)) for group in _grouped(rises, clusters).values())
     differ = [one for one in own if abs(one[0]) > ZERO * max(1.0, abs(own[0][0]), abs(own[-1][0]))]
     several = len(differ) >= FLIPS
-    if several and made.clusters >= FEW:
+    if several and mean.clusters >= FEW:
         # If all clusters have the same sum, only two choices of signs give a sum as far from 0.
-        return made, p_value(made) if made.se else 2.0 ** (1 - made.clusters)
+        return mean, p_value(mean) if mean.se else 2.0 ** (1 - mean.clusters)
     import numpy as np
 
     sums, sizes = np.zeros(1), np.zeros(1)  # sums and sizes of every subset; the first is empty
@@ -243,14 +243,14 @@ def mean_difference(
     p = min(1.0, 2 * min(np.count_nonzero(sums <= 0), np.count_nonzero(sums >= 0)) / len(sums))
     low = high = math.nan
     if not several:
-        method = f"none: {len(differ)} of {made.clusters} videos differ; at least {FLIPS} have to"
-    elif not made.se:
+        method = f"none: {len(differ)} of {mean.clusters} videos differ; at least {FLIPS} have to"
+    elif not mean.se:
         method = SAME
     else:
         means, k = np.sort(sums[1:] / sizes[1:]), int(len(sums) * (1 - LEVEL) / 2)
         low, high = float(means[k - 1]), float(means[-k])
         method = f"exact sign flips, {100 * LEVEL:g} %"
-    return replace(made, low=low, high=high, method=method, df=None), p
+    return replace(mean, low=low, high=high, method=method, df=None), p
 
 
 def p_value(difference: Interval) -> float | None:

@@ -195,16 +195,22 @@ def meteor(candidate: str, references: Sequence[str]) -> float:
     Raises:
         ValueError: there is no reference.
     """
-    from nltk.stem.snowball import SnowballStemmer
     from nltk.translate.meteor_score import meteor_score
 
     check_corpus([candidate], [references])
-    # A stemmer for each call, since some languages' stemmers keep state, and this runs in threads.
-    # NLTK stems a candidate anew for each reference, which takes seconds if a model repeats itself.
-    stemmer = SimpleNamespace(stem=lru_cache(maxsize=None)(SnowballStemmer("italian").stem))
+    stemmer = SimpleNamespace(stem=_italian_stem)
     given = [tokenize(ref) for ref in references]
     no_synonyms = SimpleNamespace(synsets=lambda *_: [])  # NLTK would look for a corpus
     return float(meteor_score(given, tokenize(candidate), stemmer=stemmer, wordnet=no_synonyms))
+
+
+@lru_cache(maxsize=2**16)
+def _italian_stem(word: str) -> str:
+    """Return the stem of a word, computed once: NLTK asks anew for each reference and answer."""
+    from nltk.stem.snowball import SnowballStemmer
+
+    # A stemmer for each word, since some languages' stemmers keep state, and this runs in threads.
+    return str(SnowballStemmer("italian").stem(word))
 
 
 # --- metrics of all items together ----------------------------------------------------------------

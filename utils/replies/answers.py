@@ -82,7 +82,7 @@ def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
     visible = normalise(reply.text)
     for shown in (forms.guards("text")["quoted line"].sub("", reply.text), reply.text):
         lettered = _with_letters(normalise(shown), item)
-        if choice := _read(lettered, item, _machine(lettered, item)):
+        if choice := _ranked(lettered, item, _machine(lettered, item)):
             return choice
     if called := _called(visible, item):
         return LetterChoice(called, "ok", "text")
@@ -112,7 +112,7 @@ def _called(text: str, item: OptionTexts) -> str | None:
     return first[0] if only else item.called(fold(text))
 
 
-def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterChoice | None:
+def _ranked(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterChoice | None:
     """Return the choice by the best rank that occurs; None if there is no statement.
 
     Args:
@@ -123,7 +123,7 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
     """
     judged, is_all = _judged(text, item)
     listed = _listed(text)
-    found = {
+    by_rank = {
         "label": _outside(_find(text, item, "label"), (*machine, *listed)),
         # If all letters have verdicts, no letter is a statement of the rank "alone".
         "alone": [] if is_all else _outside(_alone(text, item), (*machine, *listed)),
@@ -132,32 +132,33 @@ def _read(text: str, item: OptionTexts, machine: Sequence[Said] = ()) -> LetterC
             *(judged or _judged_items(text, listed, item)),
         ],
     }
-    found = {"machine": [one for one in machine if one.says], **found}
-    ranks = [rank for rank in found if found[rank]]
+    by_rank = {"machine": [place for place in machine if place.says], **by_rank}
+    ranks = [rank for rank in by_rank if by_rank[rank]]
     if not ranks:
         return None
-    *earlier, last = found[ranks[0]]
+    *earlier, last = by_rank[ranks[0]]
     if len(last.letters) != 1:
         return _UNPARSED
-    others = [one for one in earlier if one.final or not last.final]
+    others = [place for place in earlier if place.final or not last.final]
     opening = re.match(r"([A-Z]) [A-Z]\w", text)  # "C The answer ..."
     if first := item.named_by(text) or ({opening[1]} if opening else set()) & {*item.options}:
-        found["text"] = [Said(frozenset(first), 0, 0)]
+        by_rank["text"] = [Said(frozenset(first), 0, 0)]
         ranks.append("text")
     for rank in ranks[1:] if not last.final else ():
         # Behind the statement, only the rank "alone" can contradict it.
         always = rank == "alone" and ranks[0] != "machine"
-        lower = [one for one in found[rank] if always or one.end <= last.start]
-        lower = [one for one in lower if not forms.guards()["soft"].match(text, one.end)]
-        if len({letter for one in lower for letter in one.letters}) == 1:
+        lower = [place for place in by_rank[rank] if always or place.end <= last.start]
+        lower = [place for place in lower if not forms.guards()["soft"].match(text, place.end)]
+        if len({letter for place in lower for letter in place.letters}) == 1:
             others += lower[-1:]
-    against = [one for one in others if one.letters != last.letters]
+    against = [place for place in others if place.letters != last.letters]
     correction, again = forms.guards()["correction"], forms.guards()["corrected letter"]
-    doubted = not all(correction.search(text, one.end, last.end) for one in against)
+    doubted = not all(correction.search(text, place.end, last.end) for place in against)
     # A later correction by a statement of a lower rank, or by a letter in no form.
-    behind = [one for rank in ranks[1:] for one in found[rank] if one.start >= last.end]
+    behind = [place for rank in ranks[1:] for place in by_rank[rank] if place.start >= last.end]
     doubted |= any(
-        one.letters != last.letters and correction.search(text, last.end, one.end) for one in behind
+        place.letters != last.letters and correction.search(text, last.end, place.end)
+        for place in behind
     )
     rest = text[last.end : last.end + AFTER]
     taken = {match["letter"] for match in again.finditer(rest)}
@@ -198,12 +199,12 @@ def _listed(text: str) -> list[Said]:
 
 def _machine(text: str, item: OptionTexts) -> list[Said]:
     """Return the places of the rank "machine", in order, also those that name no letter."""
-    found = []
+    places = []
     for form in forms.of_rank("machine"):
         for match in form.pattern.finditer(text) if "content" in form.pattern.groupindex else ():
             content = match["content"] or re.sub("[][\"']", "", match.groupdict().get("list") or "")
             content = re.sub(r"\\[a-z]{2,8} ?\{([^{}]*)\}|\\[a-z]{2} ", r"\1", content).strip()
-            choice = _read(content, item)
+            choice = _ranked(content, item)
             letter = choice.letter if choice else item.called(fold(content))
             start, end = match.span()
             if form.name == "object":  # the whole object; its closing brace may be missing
@@ -212,9 +213,9 @@ def _machine(text: str, item: OptionTexts) -> list[Said]:
             opposite = forms.guards()["says the opposite"].search(text, start, end or len(text))
             if opposite or denies(text[max(0, start - BEFORE) : start]):
                 letter = None
-            found.append(Said(frozenset(letter or ""), start, end or len(text), says=says))
-    found += _outside(_find(text, item, "machine"), tuple(found))
-    return sorted(found, key=lambda one: one.end)
+            places.append(Said(frozenset(letter or ""), start, end or len(text), says=says))
+    places += _outside(_find(text, item, "machine"), tuple(places))
+    return sorted(places, key=lambda place: place.end)
 
 
 def _outside(statements: Iterable[Said], places: Sequence[Said]) -> list[Said]:
@@ -224,71 +225,71 @@ def _outside(statements: Iterable[Said], places: Sequence[Said]) -> list[Said]:
 
 def _find(text: str, item: OptionTexts, rank: str) -> Iterator[Said]:
     """Yield the statements of a rank by their places, without denied, quoted or supposed ones."""
-    found: dict[int, tuple[LetterStatement, int]] = {}
+    statements: dict[int, tuple[LetterStatement, int]] = {}
     heads: set[int] = set()
-    said = fold(text)
+    folded = fold(text)
     has_option = any(
-        own in said for option in item.options.values() if (own := without_article(option))
+        bare in folded for option in item.options.values() if (bare := without_article(option))
     )
     for form in forms.of_rank(rank):
         for match in form.pattern.finditer(text) if "letter" in form.pattern.groupindex else ():
             at = match.start("letter")
             start = at if form.subject else match.start()
-            one = statement_at(match["letter"], text, start, at + 1, item, subject=form.subject)
+            stmt = statement_at(match["letter"], text, start, at + 1, item, subject=form.subject)
             plain = PLAIN_LETTERS if form.expects else frozenset[str]()
-            no_letter = is_name(one, item) if form.subject else is_word(one, item, plain)
-            if not no_letter or named_option(one, item):
-                found.setdefault(at, (one, start))
+            no_letter = is_name(stmt, item) if form.subject else is_word(stmt, item, plain)
+            if not no_letter or named_option(stmt, item):
+                statements.setdefault(at, (stmt, start))
                 heads.add(match.start())
         for match in form.text.finditer(text) if form.text and has_option else ():
             opened = [] if match.start() in heads else item.opened(match["text"], without_article)
             if len(opened) == 1:
                 [(letter, end)], at = opened, match.start("text")
-                one = statement_at(letter, text, match.start(), at + end, item)
-                found.setdefault(at, (one._replace(near=""), match.start()))
-    for at in sorted(found):
-        one, start = found[at]
-        if not (is_refuted(one, item) or is_quoted(text, start) or is_supposed(text, start, at)):
-            yield Said(letters_of(one, item), start, at + 1, rank == "machine")
+                stmt = statement_at(letter, text, match.start(), at + end, item)
+                statements.setdefault(at, (stmt._replace(near=""), match.start()))
+    for at in sorted(statements):
+        stmt, start = statements[at]
+        if not (is_refuted(stmt, item) or is_quoted(text, start) or is_supposed(text, start, at)):
+            yield Said(letters_of(stmt, item), start, at + 1, rank == "machine")
 
 
 def _alone(text: str, item: OptionTexts) -> list[Said]:
     """Return the statements of the rank "alone", in the order of their ends."""
-    found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
+    places = [*([first] if (first := _opening(text, item)) else []), *_find(text, item, "alone")]
     start = text.find("\n") + 1
     for line in text.split("\n")[1:]:
-        if (one := _whole(line, item)) is not None:
-            rest = line[one.end :]
+        if (place := _opening(line, item)) is not None:
+            rest = line[place.end :]
             if not has_words(rest) or fold(rest) in {
-                item.options.get(letter) for letter in one.letters
+                item.options.get(letter) for letter in place.letters
             }:
-                found.append(one._replace(start=start, end=start + one.end))
+                places.append(place._replace(start=start, end=start + place.end))
         start += len(line) + 1
-    return sorted(found, key=lambda one: one.end)
+    return sorted(places, key=lambda place: place.end)
 
 
-def _whole(text: str, item: OptionTexts) -> Said | None:
+def _opening(text: str, item: OptionTexts) -> Said | None:
     """Return the letter that opens a text, alone or before its option's text or a reason."""
     match = forms.guards()["whole"].match(text)
     if not match or re.match(r"\{ ?[\"'][A-Z][\"'] ?:", text):  # an object with a key for each
         return None
     end = match.end("letter")
-    one = statement_at(match["letter"], text, 0, end, item)
-    bare_article = match["lead"] and not match["noun"] and one.letter.islower()  # "la a", "the a"
+    stmt = statement_at(match["letter"], text, 0, end, item)
+    bare_article = match["lead"] and not match["noun"] and stmt.letter.islower()  # "la a", "the a"
     if (
         bare_article
-        or one.letter.upper() not in item.options
-        or is_refuted(one, item)
-        or is_word(one, item, frozenset(), whole=True)
-        or is_name(one, item)
-        or (has_words(one.after) and fold(text) in item.options.values())  # "A. Rossi" is a text
+        or stmt.letter.upper() not in item.options
+        or is_refuted(stmt, item)
+        or is_word(stmt, item, frozenset(), whole=True)
+        or is_name(stmt, item)
+        or (has_words(stmt.after) and fold(text) in item.options.values())  # "A. Rossi" is a text
     ):
         return None
     line = text.partition("\n")[0]
     shown = line if re.search(r"[^\W\d]{2}", text) else text
     bare = re.findall(r"(?<!\w)[A-Z](?!\w)", shown)
     others = bare if not re.search(r"[^\W\d]{2}", shown) else ()  # letters and numbers alone
-    return Said(letters_of(one, item) | (frozenset(others) & {*item.options}), 0, end)
+    return Said(letters_of(stmt, item) | (frozenset(others) & {*item.options}), 0, end)
 
 
 def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
@@ -300,11 +301,11 @@ def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
     Returns:
         The statements, and True if the text has verdicts on all letters and nothing else.
     """
-    found = list(forms.guards()["judged"].finditer(text))
-    letters = [match["letter"] or match["named"] or match["marked"] for match in found]
-    marks = [bool(match["tick"] or match["mark"]) for match in found]
+    matches = list(forms.guards()["judged"].finditer(text))
+    letters = [match["letter"] or match["named"] or match["marked"] for match in matches]
+    marks = [bool(match["tick"] or match["mark"]) for match in matches]
     kinds = [
-        bool(m or match["right"] or match["first"]) for m, match in zip(marks, found, strict=True)
+        bool(m or match["right"] or match["first"]) for m, match in zip(marks, matches, strict=True)
     ]
     judged = list(zip(letters, kinds, strict=True))
     right = [letter for letter, is_right in judged if is_right]
@@ -316,7 +317,7 @@ def _judged(text: str, item: OptionTexts) -> tuple[list[Said], bool]:
     contradicts = any((letter, False) in judged for letter in right)
     if not right or contradicts or not {*right} <= {*item.options}:
         return [], whole and not contradicts
-    return [Said(frozenset(right), found[0].start(), found[-1].end())], whole
+    return [Said(frozenset(right), matches[0].start(), matches[-1].end())], whole
 
 
 def _judged_items(text: str, listed: Sequence[Said], item: OptionTexts) -> list[Said]:

@@ -85,7 +85,7 @@ def labelled(text: str) -> str:
     return guard("machine form").sub(line, text)
 
 
-def placed(text: str, start: int, end: int, subject: str, *, bare: bool) -> Statement | None:
+def to_statement(text: str, start: int, end: int, subject: str, *, bare: bool) -> Statement | None:
     """Return the statement at a place, without its numbers; None if the place states nothing here.
 
     Args:
@@ -102,8 +102,8 @@ def placed(text: str, start: int, end: int, subject: str, *, bare: bool) -> Stat
     if guard("supposed" if named else "something else").search(lead):
         return None
     if bare and not named:
-        known = guard(f"{subject} mention").search(lead) or not lead.isascii()
-        unknown = guard("labelled").search(lead) and not (known or corrections(lead))
+        has_mention = guard(f"{subject} mention").search(lead) or not lead.isascii()
+        unknown = guard("labelled").search(lead) and not (has_mention or corrections(lead))
         if unknown or guard("not chosen").search(before) or guard("quantity").search(lead):
             return None
     announced = start <= LEAD and re.fullmatch(r"[^\d\n>]{1,200}:[\s\"']{0,2}", before)

@@ -33,8 +33,8 @@ from lmms_eval_tasks.utils.replies.number_statements import (
     nonzero,
     nothing,
     number,
-    placed,
     settled,
+    to_statement,
     uncut,
 )
 
@@ -169,7 +169,7 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
                 continue
             if not numbers:
                 continue
-            found = placed(text, start, end, "order", bare=not chain)
+            found = to_statement(text, start, end, "order", bare=not chain)
             turn = _direction(found.lead, before, after) if found else 0
             if not found or not turn:
                 continue

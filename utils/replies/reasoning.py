@@ -54,10 +54,10 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
     text = _rules()["plan"].sub("", text, count=1) if _rules()["plan"].match(text) else text
     marks = _marks(text)
     last_end = {mark.key: mark.start for mark in marks if mark.closes}
-    kept: list[str] = []
+    parts: list[str] = []
     start, opened, wrapped = 0, None, ""
     is_start = True  # no text before this mark
-    seen: set[str] = set()  # keys of unknown marks inside the text
+    unknown_keys: set[str] = set()  # keys of unknown marks inside the text
     for mark in marks:
         if opened is not None:
             if mark.closes and mark.key == opened.key:
@@ -69,19 +69,19 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
         if mark.closes:
             is_word = re.fullmatch(r"[^\W\d_]+(?:[:_][^\W\d_]+)*", mark.key) is not None
             # Its opening mark is in the prompt.
-            if mark.thinks or (is_word and mark.key not in seen):
-                kept.clear()
+            if mark.thinks or (is_word and mark.key not in unknown_keys):
+                parts.clear()
                 start, is_start = mark.end, True
         elif (is_start or mark.thinks) and (
             last_end.get(mark.key, -1) > mark.start or _is_left_open(mark, text, is_start)
         ):
-            kept.append(text[start : mark.start])
+            parts.append(text[start : mark.start])
             opened = mark
         else:
-            seen.add(mark.key)
+            unknown_keys.add(mark.key)
     if opened is None:
-        kept.append(text[start:])
-    return "".join(kept).strip() or wrapped.strip(), opened is not None
+        parts.append(text[start:])
+    return "".join(parts).strip() or wrapped.strip(), opened is not None
 
 
 def has_reasoning_tag(text: str) -> bool:

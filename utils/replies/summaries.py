@@ -34,9 +34,9 @@ from lmms_eval_tasks.utils.replies.number_statements import (
     nonzero,
     nothing,
     number,
-    placed,
     repeats,
     settled,
+    to_statement,
     uncut,
 )
 from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
@@ -137,16 +137,16 @@ def read_joint(
         for one in _selections(visible)
         if one.rank >= LABEL or visible[one.start] == "["
     )
-    found, extra = settled(headed, visible, frozenset), False
-    other_form = found is None or visible[found.start] != "["
-    if found and (header := _HEADS.search(found.lead)):
+    selected, extra = settled(headed, visible, frozenset), False
+    other_form = selected is None or visible[selected.start] != "["
+    if selected and (header := _HEADS.search(selected.lead)):
         # Text before the header is the summary; only text after it is extra.
-        extra = reply_text.has_words(header[1] + visible[found.end :])
+        extra = reply_text.has_words(header[1] + visible[selected.end :])
     elif _HEADED.search(visible):  # the header's numbers are meant, but cannot be read
-        found = None
+        selected = None
     else:
         other_form = True
-    frames = _selected(reply, found, n_frames, k, other_form=other_form, extra_text=extra)
+    frames = _selected(reply, selected, n_frames, k, other_form=other_form, extra_text=extra)
     return _summary(reply, n_sentences, prose=False), frames
 
 
@@ -180,15 +180,15 @@ def _selected(
         if _EMPTY_ARRAY.search(reply.text):
             return FrameSelection((), frozenset(), "empty", {})
         return FrameSelection((), frozenset(), *nothing(reply))
-    known = [number for number in statement.numbers if 1 <= number <= n_frames]
+    existing = [number for number in statement.numbers if 1 <= number <= n_frames]
     violations = {
         "too_many": max(0, len(statement.numbers) - k),
         "too_few": max(0, k - len(statement.numbers)),
         "repeated": repeats([*statement.numbers]),
-        "out_of_range": len(statement.numbers) - len(known),
+        "out_of_range": len(statement.numbers) - len(existing),
         **form,
     }
-    frames = tuple(dict.fromkeys(known))
+    frames = tuple(dict.fromkeys(existing))
     return FrameSelection(frames, frozenset(statement.numbers), "ok", nonzero(violations))
 
 
@@ -202,7 +202,7 @@ def _selections(text: str) -> Iterator[Statement]:
                 among = _AFTER_ARRAY.search(text[max(0, start - 9) : start])
                 none = bool(among or re.match(r"\n? ?, ?\n?\[", text[end : end + 9]))
             numbers = () if none else _numbers(match, pattern is _ARRAY)
-            found = placed(text, start, end, "frames", bare=True) if numbers else None
+            found = to_statement(text, start, end, "frames", bare=True) if numbers else None
             # A list in a sentence, or a single number at the end, may be of anything.
             several = found and (len(numbers) > 1 or not start or found.whole)
             if found and (pattern is _ARRAY or found.rank > ALONE - bool(several)):

@@ -110,18 +110,18 @@ def between(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     such as 4.5. `kappa_authors` has the levels that occur as its labels.
     """
     ratings, references = [pair.rating for pair in pairs], [pair.reference for pair in pairs]
-    found = kappa(ratings, references, SCALE, "quadratic")
+    result = kappa(ratings, references, SCALE, "quadratic")
     both = [(pair.rating, pair.reference) for pair in pairs if pair.whole]
     levels = sorted({level for own in both for level in own if level}) or SCALE
     authors = kappa([one for one, _ in both], [one for _, one in both], levels, "quadratic")
     no_reference = not any(references)
     return {
-        **_shown(found.value, _interval(found.value, [pairs]) if intervals else {}),
-        "reason": "no reference yet" if no_reference and pairs else found.reason,
-        "n": found.n,
-        "missing": found.missing,
-        "not_whole": found.off_scale,
-        "coverage": found.coverage,
+        **_shown(result.value, _interval(result.value, [pairs]) if intervals else {}),
+        "reason": "no reference yet" if no_reference and pairs else result.reason,
+        "n": result.n,
+        "missing": result.missing,
+        "not_whole": result.off_scale,
+        "coverage": result.coverage,
         "kappa_authors": authors.value,
     }
 
@@ -137,7 +137,7 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     - `by_candidate`: the mean over the dimensions where the candidate has a kappa.
     """
     parts = cells(pairs)
-    found = {
+    table = {
         dimension: {name: between(one, intervals=intervals) for name, one in own.items()}
         for dimension, own in parts.items()
     }
@@ -147,8 +147,8 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
 
         Cells without a kappa are left out, also when a video is left out for the interval.
         """
-        sizes = [len(found[one]) for one in dimensions]
-        every = [cell for one in dimensions for cell in found[one].values()]
+        sizes = [len(table[one]) for one in dimensions]
+        every = [cell for one in dimensions for cell in table[one].values()]
         value, authors = (
             _mean([cell[key] for cell in every], sizes) for key in ("kappa", "kappa_authors")
         )
@@ -172,10 +172,10 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
             for one in parts
         },
         "by_candidate": {
-            name: aggregate.mean(own[name]["kappa"] for own in found.values() if name in own)
+            name: aggregate.mean(own[name]["kappa"] for own in table.values() if name in own)
             for name in sorted({pair.item.candidate for pair in pairs})
         },
-        "cells": found,
+        "cells": table,
     }
 
 

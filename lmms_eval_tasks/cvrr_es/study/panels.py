@@ -159,19 +159,19 @@ def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> 
     # math.fsum sums exactly, so the order of judges has no influence.
     votes: dict[AnswerKey, dict[str, int]] = {}
     dimensions: dict[str, dict[str, dict[AnswerKey, int]]] = {}
-    for judge, own in sorted(ratings.items()):
-        for item, rating in own.items():
+    for judge, judge_ratings in sorted(ratings.items()):
+        for item, rating in judge_ratings.items():
             if rating in SCALE:
                 votes.setdefault(item, {})[judge] = int(rating)
                 of_dimension = dimensions.setdefault(strata[item].dimension, {})
                 of_dimension.setdefault(judge, {})[item] = int(rating)
-    found: dict[AnswerKey, int] = {}
+    panel_ratings: dict[AnswerKey, int] = {}
     if name == "dawid_skene":  # the most probable class, with a model per dimension
-        models = {dimension: dawid_skene(own) for dimension, own in sorted(dimensions.items())}
+        models = {dimension: dawid_skene(table) for dimension, table in sorted(dimensions.items())}
         for model in models.values():
-            found |= model.ratings()
+            panel_ratings |= model.ratings()
         return Panel(
-            found,
+            panel_ratings,
             "; ".join(
                 f"not converged in {model.iterations} iterations: {dimension}"
                 for dimension, model in models.items()
@@ -180,12 +180,12 @@ def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> 
         )
     if name != FITTED:
         vote = {"majority": majority, "mean": mean}[name]
-        return Panel({item: vote([*own.values()]) for item, own in votes.items()})
+        return Panel({item: vote([*item_votes.values()]) for item, item_votes in votes.items()})
     kappas = kappas_elsewhere(ratings, reference, {item: strata[item] for item in votes})
     plain = 0
     for item, of_item in votes.items():
         weights = [max(0.0, kappas[strata[item]][judge] or 0.0) for judge in of_item]
         plain += not any(weights)
-        found[item] = mean([*of_item.values()], weights if any(weights) else None)
+        panel_ratings[item] = mean([*of_item.values()], weights if any(weights) else None)
     why = "plain mean, because no judge of the answer has a positive kappa"
-    return Panel(found, f"{why}: {plain}" if plain else "")
+    return Panel(panel_ratings, f"{why}: {plain}" if plain else "")

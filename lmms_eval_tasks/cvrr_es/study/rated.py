@@ -30,21 +30,21 @@ class JudgeTask:
 
     def docs(self, rows: Sequence[CvrrDoc]) -> list[RatingDoc]:
         """The docs of all answers to these questions, by question, then by candidate."""
-        made: list[RatingDoc] = []
+        docs: list[RatingDoc] = []
         for row in rows:
-            for own in self.candidates:
-                if (question := row["id"]) not in own.answers:
+            for aligned in self.candidates:
+                if (question := row["id"]) not in aligned.answers:
                     continue
-                item = AnswerKey(question, own.candidate)
+                item = AnswerKey(question, aligned.candidate)
                 choice = self.choices.get(item)
-                shown = [
-                    one.as_dict()
-                    for one in self.first.get(item, ())
-                    if one.rating is not None and (choice is None or one.judge in choice.judges)
+                peer_ratings = [
+                    rated.as_dict()
+                    for rated in self.first.get(item, ())
+                    if rated.rating is not None and (choice is None or rated.judge in choice.judges)
                 ]
-                made.append(
+                docs.append(
                     {
-                        "id": f"{question}/{own.candidate}",
+                        "id": f"{question}/{aligned.candidate}",
                         "dimension": row["dimension"],
                         "video": row["video"],
                         "video_path": row["video_path"],
@@ -54,16 +54,16 @@ class JudgeTask:
                         "question": row["question"],
                         "data": row["data"],
                         "question_id": question,
-                        "candidate": own.candidate,
-                        "answer": own.answers[question],
-                        "empty": question in own.empty,
-                        "others": shown,
+                        "candidate": aligned.candidate,
+                        "answer": aligned.answers[question],
+                        "empty": question in aligned.empty,
+                        "others": peer_ratings,
                         "fell_back": choice is not None and not choice.judges,
                         "round": self.round,
                         "reference_rating": self.reference.get(item),
                     }
                 )
-        return made
+        return docs
 
 
 def make_judge_task(
@@ -91,9 +91,9 @@ def make_judge_task(
         DataError: other judges' ratings, or a reference, are missing; the reference rates other
             answers; an answer has more judges than there are names.
     """
-    asked = {AnswerKey(question, one.candidate) for one in candidates for question in one.answers}
-    known = {row.item: row.rating for row in reference if row.rating is not None}
-    if reference and not known.keys() & asked:
+    items = {AnswerKey(question, c.candidate) for c in candidates for question in c.answers}
+    reference_ratings = {row.item: row.rating for row in reference if row.rating is not None}
+    if reference and not reference_ratings.keys() & items:
         raise DataError(
             f"{task}: no reference rating belongs to these answers: compare the "
             "ids of the questions and the names of the candidates in the files "
@@ -101,28 +101,28 @@ def make_judge_task(
         )
     kind = JUDGE_TASKS[task]
     if kind == "first":
-        return JudgeTask(kind, candidates, known)
+        return JudgeTask(kind, candidates, reference_ratings)
     hidden = folded(judge) if kind == "collective" else ""
-    shown: dict[AnswerKey, list[RatingRow]] = {}
+    peer_ratings: dict[AnswerKey, list[RatingRow]] = {}
     for row in first:
-        if row.round == "first" and row.item in asked and folded(row.judge) != hidden:
-            shown.setdefault(row.item, []).append(row)
-    if not shown:
+        if row.round == "first" and row.item in items and folded(row.judge) != hidden:
+            peer_ratings.setdefault(row.item, []).append(row)
+    if not peer_ratings:
         raise DataError(
             f"{task}: no first-round rating of these answers by a judge other "
             f"than {judge}: name them with --cvrr-ratings, and compare the ids "
             "of the questions and the names of the candidates"
         )
-    most = max(sum(row.rating is not None for row in rows) for rows in shown.values())
+    most = max(sum(row.rating is not None for row in rows) for rows in peer_ratings.values())
     if most > MOST:
         raise DataError(
             f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer files"
         )
     if kind == "collective":
-        return JudgeTask(kind, candidates, known, shown)
+        return JudgeTask(kind, candidates, reference_ratings, peer_ratings)
     ratings: dict[str, dict[AnswerKey, float | None]] = {}
-    for item, rows in shown.items():
+    for item, rows in peer_ratings.items():
         for row in rows:
             ratings.setdefault(row.judge, {})[item] = row.rating
-    chosen = selection.choices(ratings, known, selection.strata(asked, places), rule)
-    return JudgeTask(kind, candidates, known, shown, rule, chosen)
+    chosen = selection.choices(ratings, reference_ratings, selection.strata(items, places), rule)
+    return JudgeTask(kind, candidates, reference_ratings, peer_ratings, rule, chosen)

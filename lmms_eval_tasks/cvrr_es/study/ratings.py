@@ -46,8 +46,8 @@ class AnswerKey(NamedTuple):
 
 
 def _one_of(names: Iterable[str]) -> FieldInfo:
-    found: FieldInfo = Field(pattern=f"^({'|'.join(names)})$")
-    return found
+    field: FieldInfo = Field(pattern=f"^({'|'.join(names)})$")
+    return field
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def load_ratings(paths: Sequence[Path]) -> Loaded:
             `--allow-bad-items` was not given.
     """
     # The ratings of each judge for an item in a round: place and row; a row may be repeated.
-    found: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
+    located: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
     problems: dict[str, str] = {}
     runs: list[saved_runs.SavedRun] = []
     for place, entry in _entries(paths, runs):
@@ -146,9 +146,9 @@ def load_ratings(paths: Sequence[Path]) -> Loaded:
             problems[place] = str(error)
         else:
             key = (row.question, row.candidate, row.judge, row.round)
-            found.setdefault(key, []).append((place, row))
+            located.setdefault(key, []).append((place, row))
     rows = []
-    for (first, row), *more in found.values():
+    for (first, row), *more in located.values():
         if all(other == row for _, other in more):
             rows.append(row)
             continue
@@ -157,23 +157,23 @@ def load_ratings(paths: Sequence[Path]) -> Loaded:
                 f"another rating of {row.candidate}'s answer to {row.question} "
                 f"by {row.judge} ({row.round}) is at {first}: both are skipped"
             )
-    named: dict[AnswerKey, RatingRow] = {}
+    first_rows: dict[AnswerKey, RatingRow] = {}
     for row in rows:
         if row.rated:
-            named.setdefault(row.item, row)
+            first_rows.setdefault(row.item, row)
     for row in rows:
-        other = named.get(row.item, row)
+        other = first_rows.get(row.item, row)
         if row.rated not in ("", other.rated):
             problems[f"{row.question}, {row.candidate}, {row.judge} ({row.round})"] = (
                 f"rates another question, video or answer than {other.judge} "
                 f"({other.round}) under the same id: the runs have different "
                 "data"
             )
-    rows = same(rows, {item: row.rated for item, row in named.items()}).rows
+    rows = same(rows, {item: row.rated for item, row in first_rows.items()}).rows
     where = ", ".join(map(str, paths))
     if not rows:
-        told = next((f"; {place}: {why}" for place, why in problems.items()), "")
-        raise DataError(f"{where}: no usable ratings{told}")
+        example = next((f"; {place}: {why}" for place, why in problems.items()), "")
+        raise DataError(f"{where}: no usable ratings{example}")
     stop(where, bad_items(problems, "ratings cannot be used"))
     return Loaded(rows, problems, runs)
 

@@ -118,23 +118,23 @@ def _panels(
     study: Study, alone: Mapping[str, RatingPairs], strata: selection.Strata
 ) -> dict[str, tuple[RatingPairs, str]]:
     """The pairs and the note of every panel, by its name in tables."""
-    given = {judge: {pair.item: pair.rating for pair in own} for judge, own in alone.items()}
+    ratings = {judge: {pair.item: pair.rating for pair in pairs} for judge, pairs in alone.items()}
     truth = {pair.item: pair.rating for pair in study.reference}
-    found: dict[str, tuple[RatingPairs, str]] = {}
+    panels: dict[str, tuple[RatingPairs, str]] = {}
     for name in PANELS if len(alone) > 1 else ():
-        if name != FITTED or len({one.fold for one in strata.values()}) > 1:
-            own = panel(name, given, truth, strata)
+        if name != FITTED or len({stratum.fold for stratum in strata.values()}) > 1:
+            votes = panel(name, ratings, truth, strata)
         else:
-            own = Panel({}, "not computed: fitting on other videos requires two videos or more")
+            votes = Panel({}, "not computed: fitting on other videos requires two videos or more")
         if name == FITTED and not truth:
-            own = Panel({})
+            votes = Panel({})
         pairs = [
-            pair._replace(rating=own.ratings.get(pair.item), was_asked=pair.item in own.ratings)
+            pair._replace(rating=votes.ratings.get(pair.item), was_asked=pair.item in votes.ratings)
             for pair in next(iter(alone.values()))
         ]
         title = {"dawid_skene": "Dawid-Skene", FITTED: "kappa-weighted mean"}.get(name, name)
-        found[f"panel: {title}"] = (pairs if own.ratings else [], own.note)
-    return found
+        panels[f"panel: {title}"] = (pairs if votes.ratings else [], votes.note)
+    return panels
 
 
 def _notes(

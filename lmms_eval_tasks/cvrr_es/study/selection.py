@@ -56,17 +56,17 @@ def strata(
     for item in items:
         of_video.setdefault(places[item.question], []).append(item)
     loads = [Counter[str]() for _ in range(max(1, min(FOLDS, len(of_video))))]
-    found: dict[AnswerKey, Stratum] = {}
+    by_item: dict[AnswerKey, Stratum] = {}
 
     def draw_key(place: QuestionPlace) -> bytes:
         return hashlib.sha256(f"0\0video\0{place.video}".encode()).digest()
 
     for place in sorted(of_video, key=draw_key):
-        dimension, own = place.dimension, of_video[place]
+        dimension, video_items = place.dimension, of_video[place]
         fold = min(range(len(loads)), key=lambda i: (loads[i][dimension], loads[i].total(), i))
-        loads[fold][dimension] += len(own)
-        found |= dict.fromkeys(own, Stratum(fold, dimension))
-    return found
+        loads[fold][dimension] += len(video_items)
+        by_item |= dict.fromkeys(video_items, Stratum(fold, dimension))
+    return by_item
 
 
 def judge_kappa(

@@ -72,26 +72,26 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
     truth = {row.item: row.rating for row in reference}
     rated = {row.item for row in rows}
     if truth and not rated & truth.keys():
-        one, other = min(rated), min(truth)
+        rated_item, reference_item = min(rated), min(truth)
         raise DataError(
             "the ratings and the reference have no item in common, for example "
-            f"{one.question} by {one.candidate} and {other.question} by "
-            f"{other.candidate}: compare the ids of the questions and the names "
+            f"{rated_item.question} by {rated_item.candidate} and {reference_item.question} by "
+            f"{reference_item.candidate}: compare the ids of the questions and the names "
             "of the candidates"
         )
     places: dict[str, QuestionPlace] = {}
-    given: dict[Rater, dict[AnswerKey, float | None]] = {}
+    ratings_by_rater: dict[Rater, dict[AnswerKey, float | None]] = {}
     for row in (*rows, *reference):
         place = QuestionPlace(row.dimension, row.video)
-        if (known := places.setdefault(row.question, place)) != place:
+        if (first_place := places.setdefault(row.question, place)) != place:
             raise DataError(
                 f"question {row.question}: is in the dimension "
-                f"{known.dimension} on the video {known.video!r} in one row and "
+                f"{first_place.dimension} on the video {first_place.video!r} in one row and "
                 f"in {row.dimension} on {row.video!r} in another: an id must "
                 "stand for one question on one video"
             )
     for row in rows:
-        given.setdefault(Rater(row.judge, row.round), {})[row.item] = row.rating
+        ratings_by_rater.setdefault(Rater(row.judge, row.round), {})[row.item] = row.rating
     items = sorted(
         rated | truth.keys(), key=lambda item: (_ORDER[places[item.question].dimension], item)
     )
@@ -104,16 +104,16 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
             for item in items
         ]
 
-    raters = {rater: pairs(given[rater]) for rater in sorted(given)}
+    raters = {rater: pairs(ratings_by_rater[rater]) for rater in sorted(ratings_by_rater)}
     return Study(places, items, raters, pairs(truth) if truth else [])
 
 
 def cells(pairs: RatingPairs) -> dict[str, dict[str, list[RatingPair]]]:
     """The pairs by dimension, in the order of the paper's tables, then by candidate."""
-    found: dict[str, dict[str, list[RatingPair]]] = {}
-    for pair in sorted(pairs, key=lambda one: (_ORDER[one.dimension], one.item.candidate)):
-        found.setdefault(pair.dimension, {}).setdefault(pair.item.candidate, []).append(pair)
-    return found
+    by_dimension: dict[str, dict[str, list[RatingPair]]] = {}
+    for pair in sorted(pairs, key=lambda pair: (_ORDER[pair.dimension], pair.item.candidate)):
+        by_dimension.setdefault(pair.dimension, {}).setdefault(pair.item.candidate, []).append(pair)
+    return by_dimension
 
 
 def summaries(pairs: RatingPairs) -> ReportPart:

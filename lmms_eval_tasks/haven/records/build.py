@@ -85,28 +85,28 @@ def build_records(
     Raises:
         TasksError: the model cannot be used, or the files cannot be written.
     """
-    given = writer.load_step_prompt("build", steps.STEPS)
-    done = [Written(name, job.video, {}) for name, job in jobs.items()]
+    prompt = writer.load_step_prompt("build", steps.STEPS)
+    written = [Written(name, job.video, {}) for name, job in jobs.items()]
     if config is not None:
-        writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
-        units = {n: steps.unit(given, job.video, job.frames.images) for n, job in jobs.items()}
-        done = writer.run_units(units, config, "haven build")
-    by = [{"model": config.label, "prompt": given.hash}] if config is not None else []
-    told: list[str] = []
+        writer.start(config, [step.criterion(prompt) for step in steps.STEPS], prompt.name)
+        units = {n: steps.unit(prompt, job.video, job.frames.images) for n, job in jobs.items()}
+        written = writer.run_units(units, config, "haven build")
+    by = [{"model": config.label, "prompt": prompt.hash}] if config is not None else []
+    lines: list[str] = []
     content: dict[str, Any] = {}
-    for number, one in enumerate(done, 1):
-        video = one.result
+    for number, outcome in enumerate(written, 1):
+        video = outcome.result
         assert video is not None  # a failed request leaves its text missing in the video
         missing = steps.missing(video)
         content[f"video_{number}"] = {
             **video,
             BUILD: {"texts_by": by, "missing": missing, "digest": _digest(video)},
         }
-        place = f"{OWN}/video_{number} ({one.unit})"
-        told.append(f"{place}: {_told(jobs[one.unit].structure)}")
-        told += [f"{place}: missing: {', '.join(missing)}"] if missing else []
+        place = f"{OWN}/video_{number} ({outcome.unit})"
+        lines.append(f"{place}: {_told(jobs[outcome.unit].structure)}")
+        lines += [f"{place}: missing: {', '.join(missing)}"] if missing else []
     _write(out, content, [job.structure for job in jobs.values()])
-    return told, done
+    return lines, written
 
 
 def _told(structure: Structure) -> str:

@@ -258,7 +258,7 @@ class Record:
         return [math.fsum(one) / len(one) for one in own]
 
 
-def join(
+def make_record(
     source: str, video: str, value: Any, arrays: Arrays | None, without: str, *, text: str
 ) -> Record:
     """Return the record of one video.

@@ -26,7 +26,7 @@ from typing import Any
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, HavenOptions
-from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, join, read_arrays
+from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, make_record, read_arrays
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import Release
 
@@ -55,10 +55,10 @@ class HavenRelease(Release):
     @cached_property
     def by_source(self) -> dict[str, list[Record]]:
         """The valid videos of each source that has any."""
-        found: dict[str, list[Record]] = {}
+        grouped: dict[str, list[Record]] = {}
         for record in self.records:
-            found.setdefault(record.source, []).append(record)
-        return found
+            grouped.setdefault(record.source, []).append(record)
+        return grouped
 
     @property
     def counts(self) -> dict[str, int]:
@@ -138,7 +138,7 @@ def natural(video: str) -> tuple[list[tuple[str, int]], str]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read_release(folder: Path, options: HavenOptions) -> HavenRelease:
+def read_haven(folder: Path, options: HavenOptions) -> HavenRelease:
     """Read and validate the chosen videos below `folder`, cached while the files do not change.
 
     Args:
@@ -195,7 +195,7 @@ def _read(
                 if isinstance(own, str):
                     raise DataError(f"{hdf5.name}, {own}")
                 without = f"{hdf5.name}: {why}, so no importance"
-                records.append(join(source, video, entries[video], own, without, text=text))
+                records.append(make_record(source, video, entries[video], own, without, text=text))
             except DataError as error:
                 problems[name] = str(error)
     if not records:
@@ -222,36 +222,42 @@ def read_texts(*files: Path) -> dict[str, Any]:
         if not isinstance(entries, dict) or not entries:
             raise DataError(f'{files[0]}: expected {{"video_1": {{...}}, ...}}')
         return entries
-    found: dict[str, Any] = {}
+    videos: dict[str, Any] = {}
     for file in files:
         for number, line in released_files.read_lines(file):
             fields = line if isinstance(line, dict) else {}
             key = next((fields[name] for name in _KEYS if isinstance(fields.get(name), str)), None)
             if key is None:
                 raise DataError(f"{file}, line {number}: no video ({' or '.join(_KEYS)})")
-            kept = {name: fields[name] for name in JsonVideo.model_fields if name in fields}
-            video = found.setdefault(key, {})
-            if differing := [name for name in kept if video.get(name, kept[name]) != kept[name]]:
+            part = {name: fields[name] for name in JsonVideo.model_fields if name in fields}
+            video = videos.setdefault(key, {})
+            if differing := [name for name in part if video.get(name, part[name]) != part[name]]:
                 place = f"{file}, line {number}"
                 raise DataError(
                     f"{place}: the field {differing[0]} of {key} differs from an earlier line"
                 )
-            video.update(kept)
-    if not found:
+            video.update(part)
+    if not videos:
         raise DataError(f"{files[0]}: no line, so no video")
-    return found
+    return videos
 
 
 def release_files(source: Path) -> dict[str, Path]:
     """Return a release's files by their target path, found by name at any depth (Benchmark.files).
 
-    JSON and HDF5 may come one after the other.
+    JSON and HDF5 may come one after the other. The hub's JSON Lines count where a source has no
+    JSON file.
 
     Raises:
         DataError: a file cannot be read, or there is no file of HAVEN.
     """
     places: dict[str, Path] = {}
     for slug in SOURCES:
+        lines = (texts(folder.parent, slug) for folder in sorted(source.rglob(slug)))
+        for found in next(filter(None, lines), ()):
+            if found.suffix == ".jsonl":
+                read_texts(found)
+                places[f"{slug}/{found.name}"] = found
         for wanted in (json_file(Path(), slug), h5_file(Path(), slug)):
             for found in sorted(source.rglob(wanted.name))[:1]:
                 read_texts(found) if found.suffix == ".json" else read_arrays(found, ())

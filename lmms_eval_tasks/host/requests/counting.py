@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol, SupportsInt
 from lmms_eval_tasks import context
 from lmms_eval_tasks.host.requests.delivery import (
     DeliveredMedia,
-    Event,
+    MediaEvent,
     PromptRow,
     Size,
     Watch,
@@ -48,19 +48,19 @@ _BEGINNING = 2**16  # characters of an encoded picture that hold its header, beh
 
 
 @contextmanager
-def counted() -> Iterator[None]:
+def count_media() -> Iterator[None]:
     """Count media at the shared places while the context lasts; missing places do not count."""
     with ExitStack() as stack:
         for module, owner, method, see in _PLACES:
-            found = getattr(sys.modules.get(module), owner, None)
-            if found is not None and method in vars(found):
-                original = vars(found)[method]
-                setattr(found, method, _seeing(original, see))
-                stack.callback(setattr, found, method, original)
+            target = getattr(sys.modules.get(module), owner, None)
+            if target is not None and method in vars(target):
+                original = vars(target)[method]
+                setattr(target, method, _seeing(original, see))
+                stack.callback(setattr, target, method, original)
         yield
 
 
-def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function:
+def _seeing(original: Function, see: Callable[..., Iterable[MediaEvent]]) -> Function:
     def note(*args: object, **kwargs: object) -> None:
         if (watch := context.current().get(Watch)) is not None:
             with contextlib.suppress(Exception):  # the arguments are of another kind or version
@@ -78,18 +78,18 @@ def _seeing(original: Function, see: Callable[..., Iterable[Event]]) -> Function
     return method
 
 
-def _videos(groups: Sequence[Sized]) -> Iterable[Event]:
-    return [("video", len(video)) for video in groups]
+def _videos(groups: Sequence[Sized]) -> Iterable[MediaEvent]:
+    return [MediaEvent("video", len(video)) for video in groups]
 
 
-def _pictures(_: object, images: object = None, *__: object, **___: object) -> Iterable[Event]:
+def _pictures(_: object, images: object = None, *__: object, **___: object) -> Iterable[MediaEvent]:
     def leaves(some: object) -> int:
         if isinstance(some, list | tuple):
             return sum(map(leaves, some))
         shape: Sequence[int] = getattr(some, "shape", ())
         return int(shape[0]) if len(shape) == 4 else int(some is not None)
 
-    return [("pictures", leaves(images))]
+    return [MediaEvent("pictures", leaves(images))]
 
 
 class _Extractor(Protocol):
@@ -101,24 +101,25 @@ class _Extractor(Protocol):
 
 def _sounds(
     extractor: _Extractor, features: Mapping[str, Sequence[Tensor]], *_: object, **__: object
-) -> Iterable[Event]:
+) -> Iterable[MediaEvent]:
     signals = features[extractor.model_input_names[0]]
     if any(len(getattr(one, "shape", ())) > 1 and one.shape[-1] > 1 for one in signals):
         return []  # not raw samples, so their length is no time
-    return [("sound", len(one) / extractor.sampling_rate) for one in signals]
+    return [MediaEvent("sound", len(one) / extractor.sampling_rate) for one in signals]
 
 
-def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[Event]:
+def _read(_: object, indices: SupportsInt | Iterable[SupportsInt]) -> Iterable[MediaEvent]:
     several = indices if isinstance(indices, Iterable) else [indices]
-    return [("read", int(one)) for one in several]
+    return [MediaEvent("read", int(one)) for one in several]
 
 
 def _generating(
     model: object, inputs: object = None, *_: object, **kwargs: object
-) -> Iterable[Event]:
+) -> Iterable[MediaEvent]:
     with contextlib.suppress(Exception):  # unknown arguments; the media are assigned in any case
-        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | kwargs))]
-    return [("generate", ())]
+        rows = _rows(getattr(model, "config", None), {"inputs": inputs} | kwargs)
+        return [MediaEvent("generate", rows)]
+    return [MediaEvent("generate", ())]
 
 
 def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
@@ -129,11 +130,11 @@ def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
             patch.
         inputs: the arguments of `generate`.
     """
-    known: dict[str, Tensor] = {name: v for name, v in inputs.items() if v is not None}
-    ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
-    prompt = known["inputs_embeds"] if ids is None else ids
+    present: dict[str, Tensor] = {name: v for name, v in inputs.items() if v is not None}
+    ids = next((present[name] for name in ("input_ids", "inputs") if name in present), None)
+    prompt = present["inputs_embeds"] if ids is None else ids
     number, length = prompt.shape[:2]
-    mask: Tensor = known.get("attention_mask")
+    mask: Tensor = present.get("attention_mask")
     tokens: list[int | None] = [int(length) if number == 1 else None] * number
     if getattr(mask, "shape", None) == (number, length):
         tokens = mask.sum(1).tolist()
@@ -143,7 +144,7 @@ def _rows(config: object, inputs: Mapping[str, object]) -> list[PromptRow]:
         token = next((t for name in names if (t := getattr(config, name, None)) is not None), None)
         if ids is not None and token is not None:
             counts[kind] = (ids == token).sum(1).tolist()
-    sizes = _sizes_of_rows(config, known, counts, number)
+    sizes = _sizes_of_rows(config, present, counts, number)
     visual = [sum(row) for row in zip(*counts.values(), strict=True)] or [0] * number
     return [PromptRow(*row) for row in zip(tokens, [n or None for n in visual], sizes, strict=True)]
 
@@ -161,26 +162,26 @@ def _sizes_of_rows(
     """
     vision = getattr(config, "vision_config", None)
     patch, merge = (getattr(vision, name, None) for name in ("patch_size", "spatial_merge_size"))
-    found: list[dict[Size, None]] = [{} for _ in range(number)]
+    sizes: list[dict[Size, None]] = [{} for _ in range(number)]
     for kind, in_rows in counts.items():
         grids = inputs.get(
             f"{kind}_grid_thw"
         )  # for each picture: patches in time, height and width
         if grids is None or not isinstance(patch, int) or not isinstance(merge, int):
             continue
-        ends, done = list(accumulate(in_rows)), 0
+        ends, consumed = list(accumulate(in_rows)), 0
         for time, height, width in grids.tolist():
-            if (row := bisect_right(ends, done)) == number:  # the counts do not match the grids
+            if (row := bisect_right(ends, consumed)) == number:  # the counts do not match the grids
                 break
-            found[row][int(width) * patch, int(height) * patch] = None
-            done += int(time * height * width) // merge**2
+            sizes[row][int(width) * patch, int(height) * patch] = None
+            consumed += int(time * height * width) // merge**2
     frames: Sequence[int] = getattr(inputs.get("pixel_values_videos"), "shape", ())
     if len(frames) == 5 and frames[0] == number:  # videos, frames, colours, height, width
-        found = [{(int(frames[4]), int(frames[3])): None}] * number
-    return [tuple(one) for one in found]
+        sizes = [{(int(frames[4]), int(frames[3])): None}] * number
+    return [tuple(row_sizes) for row_sizes in sizes]
 
 
-def _sending(_: object, request: object, **__: object) -> Iterable[Event]:
+def _sending(_: object, request: object, **__: object) -> Iterable[MediaEvent]:
     given = getattr(request, "content", None) or getattr(request, "body", None) or b""
     body = _shortened(given if isinstance(given, bytes) else str(given).encode())
     return [_sent("sent", json.loads(body), body)]
@@ -199,16 +200,18 @@ def _shortened(body: bytes) -> bytes:
     return b"".join([*kept, body[begin:]])
 
 
-def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -> Iterable[Event]:
+def _chatting(
+    _: object, messages: Sequence[Json], *__: object, **___: object
+) -> Iterable[MediaEvent]:
     several = bool(messages) and isinstance(messages[0], list)  # a list of conversations
     return [_sent("engine", one, b"") for one in (messages if several else [messages])]
 
 
-def _sent(at: str, fields: Json, body: bytes) -> Event:
+def _sent(at: str, fields: Json, body: bytes) -> MediaEvent:
     texts: list[str] = []
     found = DeliveredMedia(at)
     _count(fields, texts, found)
-    return "sent", (without_marks("".join(texts)), found, body)
+    return MediaEvent("sent", (without_marks("".join(texts)), found, body))
 
 
 def _count(node: Json, texts: list[str], delivered: DeliveredMedia) -> None:
@@ -261,7 +264,7 @@ def _size(part: Mapping[str, Json]) -> Iterable[Size]:
     return []
 
 
-_PLACES: list[tuple[str, str, str, Callable[..., Iterable[Event]]]] = [
+_PLACES: list[tuple[str, str, str, Callable[..., Iterable[MediaEvent]]]] = [
     *((module, "Client", "send", _sending) for module in ("httpx", "httpx2")),
     *((module, "AsyncClient", "send", _sending) for module in ("httpx", "httpx2")),
     ("requests", "Session", "send", _sending),

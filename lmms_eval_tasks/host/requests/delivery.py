@@ -20,11 +20,19 @@ from typing import NamedTuple
 from lmms_eval_tasks import context
 from lmms_eval_tasks.utils.json_files import Json
 
-# An event at one of the places in counting.py. `handed`: the name of a request; `video`: its
-# frames; `pictures`: their number; `sound`: its seconds; `read`: the number of a frame; `generate`:
-# its rows; `sent`: a request's texts and media, with its body if it may be sent again.
-Event = tuple[str, Json]
 Size = tuple[int, int]  # width and height in pixels
+
+
+class MediaEvent(NamedTuple):
+    """An event at one of the places in counting.py: its kind, with a value.
+
+    `handed`: the name of a request; `video`: its frames; `pictures`: their number; `sound`: its
+    seconds; `read`: the number of a frame; `generate`: its rows; `sent`: a request's texts and
+    media, with its body if it may be sent again.
+    """
+
+    kind: str
+    value: Json
 
 
 class Deliveries:
@@ -106,7 +114,7 @@ class Watch:
         self._reads = reads
         self._asked = {one.name: one for one in expected}
         self.delivered: dict[str, DeliveredMedia] = {}
-        self._events: list[Event] = []  # since the last call of `generate`
+        self._events: list[MediaEvent] = []  # since the last call of `generate`
         self._lock = threading.Lock()
         # Hash of a body -> its request, since a body may be sent again.
         self._sent: dict[str, str] = {}
@@ -120,28 +128,28 @@ class Watch:
         """Stop watching a request; return the counts of its media, None if they are unknown."""
         with self._lock:
             self._asked.pop(name, None)
-            self._events = [event for event in self._events if event != ("handed", name)]
+            self._events = [event for event in self._events if event != MediaEvent("handed", name)]
             self._sent = {body: whose for body, whose in self._sent.items() if whose != name}
             return self.delivered.pop(name, None)
 
-    def note(self, events: Iterable[Event]) -> None:
+    def note(self, events: Iterable[MediaEvent]) -> None:
         """Record the events of one of the places in counting.py."""
         with self._lock:
-            for kind, value in events:
-                if kind == "sent":
-                    self._note_sent(*value)
-                elif kind == "generate":
-                    self._deal_out(value)
-                elif kind != "handed" or (
-                    value in self._asked and (kind, value) not in self._events
+            for event in events:
+                if event.kind == "sent":
+                    self._note_sent(*event.value)
+                elif event.kind == "generate":
+                    self._deal_out(event.value)
+                elif event.kind != "handed" or (
+                    event.value in self._asked and event not in self._events
                 ):
-                    self._events.append((kind, value))
+                    self._events.append(event)
 
     def end(self) -> None:
         """Assign the rest after the last `generate`, in which only frames from a reader count."""
         with self._lock:
-            self._events = [event for event in self._events if event[0] in ("handed", "read")]
-        self.note([("generate", ())])
+            self._events = [event for event in self._events if event.kind in ("handed", "read")]
+        self.note([MediaEvent("generate", ())])
 
     def _note_sent(self, text: str, delivered: DeliveredMedia, body: bytes) -> None:
         name: str | None = ASKED.get()
@@ -181,7 +189,7 @@ class Watch:
                         _add_row(one, row)
                 for name, one in zip(names, found, strict=False):
                     self.delivered.setdefault(name, one)
-                self._events = [("handed", name) for name in names[number:]]
+                self._events = [MediaEvent("handed", name) for name in names[number:]]
                 return
 
 
@@ -230,7 +238,7 @@ def watching(expected: Iterable[Expected], reads: bool = True) -> Iterator[Watch
 def note_request(name: str) -> None:
     """Note that the class asks for a request's media, which it is about to use."""
     if (watch := context.current().get(Watch)) is not None:
-        watch.note([("handed", name)])
+        watch.note([MediaEvent("handed", name)])
 
 
 def request_name(task: str, doc: str) -> str:
@@ -239,7 +247,7 @@ def request_name(task: str, doc: str) -> str:
 
 
 def _dealt(
-    expected: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
+    expected: Sequence[Expected], events: Iterable[MediaEvent], reads: bool, whole: bool
 ) -> list[DeliveredMedia] | None:
     """Return the media of each request; None if they cannot be distinguished.
 

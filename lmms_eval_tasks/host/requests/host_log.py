@@ -41,12 +41,12 @@ class LoggedErrors:
         Args:
             name: a request: collect its errors, and those of unknown requests; "" for all errors.
         """
-        found: list[str] = []
-        self._listeners[id(found)] = name, found
+        errors: list[str] = []
+        self._listeners[id(errors)] = name, errors
         try:
-            yield found
+            yield errors
         finally:
-            del self._listeners[id(found)]
+            del self._listeners[id(errors)]
 
 
 @contextmanager

@@ -154,6 +154,12 @@ class Unsaved(list[KeptReplies]):
             self.pop().put_away()
 
 
+def count_replies(folder: Path, tasks: Sequence[str]) -> int:
+    """Return the number of replies that a folder keeps of runs of these tasks that stopped."""
+    files = (file for task in tasks for file in folder.glob(f"{task}.*.jsonl"))
+    return len({key for file in files for key in _read(file)})
+
+
 def _is_held(file: Path) -> bool:
     """Return True if a live process writes the file."""
     with contextlib.suppress(*_NO_LOCKS):

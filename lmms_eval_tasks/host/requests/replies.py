@@ -39,8 +39,8 @@ def run_requests(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
 
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
-    asked: list[RequestRunner] = []
-    known = RunFacts({}, [], Throughput())
+    runners: list[RequestRunner] = []
+    facts = RunFacts({}, [], Throughput())
     here = threading.get_ident()
 
     @functools.wraps(evaluate)
@@ -48,36 +48,36 @@ def run_requests(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
         if threading.get_ident() != here:  # another thread's run at the same time
             return evaluate(*args, **kwargs)
         lm = signature.bind(*args, **kwargs).arguments["lm"]
-        own = {name: vars(lm)[name] for name in vars(lm).keys() & {"generate_until"}}
-        with positions.right(lm) as found:
-            known.conditions.extend([*found, *endpoints.conditions(lm)])
-            asked.append(RequestRunner(lm, run, tasks, known))
-            lm.generate_until = asked[-1].generate_until
+        overridden = {name: vars(lm)[name] for name in vars(lm).keys() & {"generate_until"}}
+        with positions.right(lm) as class_conditions:
+            facts.conditions.extend([*class_conditions, *endpoints.conditions(lm)])
+            runners.append(RequestRunner(lm, run, tasks, facts))
+            lm.generate_until = runners[-1].generate_until
             try:
-                with counting.counted():
+                with counting.count_media(), endpoints.quick_bodies():
                     return evaluate(*args, **kwargs)
             finally:
                 del lm.generate_until
-                vars(lm).update(own)
+                vars(lm).update(overridden)
                 if isinstance(run.get("model"), str) and hasattr(lm, "end_run"):
                     lm.end_run()  # frees the model's GPUs for the next run of a list
 
     evaluator.evaluate = through_us
     try:
         with interrupts.at_interrupt(
-            lambda: ", ".join(one.kept_replies.summary() for one in asked)
+            lambda: ", ".join(runner.kept_replies.summary() for runner in runners)
         ):
-            yield known
+            yield facts
     except (RequestsFailedError, interrupts.InterruptedRunError):  # already reported
         raise
     except BaseException:  # an error while replies arrive or are scored
-        for one in asked:
-            notify(one.kept_replies.message())
+        for runner in runners:
+            notify(runner.kept_replies.message())
         raise
     else:
-        for one in asked:
-            one.kept_replies.finish()
+        for runner in runners:
+            runner.kept_replies.finish()
     finally:
-        for one in asked:
-            one.kept_replies.close()
+        for runner in runners:
+            runner.kept_replies.close()
         evaluator.evaluate = evaluate

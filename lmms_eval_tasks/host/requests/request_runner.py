@@ -29,7 +29,7 @@ from lmms_eval_tasks.models.host_types import (
 )
 from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report.invalid import Lengths, Throughput
-from lmms_eval_tasks.runs import messages
+from lmms_eval_tasks.runs import messages, progress
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.replies import reasoning, refusals
@@ -102,40 +102,44 @@ class RequestRunner:
     def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
         """Return the replies in the order of the requests; lmms-eval calls this."""
         replies: list[Reply] = [None] * len(requests)
-        own = [place for place, one in enumerate(requests) if one.task_name in self._tasks]
-        others = [place for place, one in enumerate(requests) if one.task_name not in self._tasks]
+        ours = [place for place, req in enumerate(requests) if req.task_name in self._tasks]
+        others = [place for place, req in enumerate(requests) if req.task_name not in self._tasks]
         if others:
             # lmms-eval does not check that each request has a reply.
-            found = iter(self._generate([requests[place] for place in others]))
+            other_replies = iter(self._generate([requests[place] for place in others]))
             for place in others:
-                replies[place] = next(found, "")
-        known = {place: self._known(requests[place]) for place in own}
-        ids = {place: name for place, (name, _) in known.items()}
-        keys = _each_once({place: key for place, (_, key) in known.items()})
-        left: dict[str, list[int]] = {}
-        for place in own:
+                replies[place] = next(other_replies, "")
+        identities = {place: self._known(requests[place]) for place in ours}
+        ids = {place: name for place, (name, _) in identities.items()}
+        keys = _each_once({place: key for place, (_, key) in identities.items()})
+        waiting: dict[str, list[int]] = {}
+        for place in ours:
             if (before := self.kept_replies.replies.get(keys[place])) is None:
-                left.setdefault(requests[place].task_name, []).append(place)
+                waiting.setdefault(requests[place].task_name, []).append(place)
             else:
                 replies[place] = with_counts(before["reply"], before.get("tokens"))
                 _remember(requests[place], ids[place], before.get("arrived"))
-        number = len(own) - sum(map(len, left.values()))
+        number = len(ours) - sum(map(len, waiting.values()))
         if number:
             notify(
-                f"{number} of {len(own)} replies are taken from a run that was "
+                f"{number} of {len(ours)} replies are taken from a run that was "
                 "stopped (--fresh generates all of them again)"
             )
+        tasks = Counter(requests[place].task_name for place in ours)
+        earlier = tasks - Counter({task: len(places) for task, places in waiting.items()})
+        progress.of_run().ask(tasks, earlier, self.kept_replies.folder)
         silent, begun = self._rank != 0, time.monotonic()
         with (
             audible(*_AFTER_CALLS),
             logged("ERROR", is_of_a_model, self._errors.hear),
-            one_bar(len(own), number, silent) as bar,
+            one_bar(len(ours), number, silent) as bar,
             endpoints.own_loops(self._lm),
         ):
-            self._ask(_Call(requests, replies, ids, keys, bar), left, own)
+            self._ask(_Call(requests, replies, ids, keys, bar), waiting, ours)
+        progress.of_run().score()
         self._said.seconds += time.monotonic() - begun
         self._said.processes = getattr(self._lm, "world_size", 1)
-        self._finish({place: (requests[place], ids[place]) for place in own}, replies)
+        self._finish({place: (requests[place], ids[place]) for place in ours}, replies)
         return replies
 
     def _ask(self, call: _Call, remaining: Mapping[str, list[int]], indices: Sequence[int]) -> None:
@@ -171,7 +175,7 @@ class RequestRunner:
         """Send single requests, as many at a time as the class would have in flight."""
         waiting = iter(places)
         asking: dict[Future[Reply], tuple[int, str]] = {}  # index and name of the request
-        done: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
+        finished: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
         pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
         with endpoints.in_context(), delivery.watching((), self._reads) as watch:
             try:
@@ -182,14 +186,14 @@ class RequestRunner:
                     while len(asking) < most and (place := next(waiting, None)) is not None:
                         expected = self._expected(call, place)
                         watch.expect(expected)
-                        one = pool.submit(self._alone, call.requests[place], expected.name)
-                        asking[one] = place, expected.name
-                        one.add_done_callback(done.put)
+                        future = pool.submit(self._alone, call.requests[place], expected.name)
+                        asking[future] = place, expected.name
+                        future.add_done_callback(finished.put)
                     if not asking:
                         break
-                    one = done.get()
-                    place, name = asking.pop(one)
-                    self._take(call, place, one.result(), watch.settled(name))
+                    future = finished.get()
+                    place, name = asking.pop(future)
+                    self._take(call, place, future.result(), watch.settled(name))
                     if self._stopped_by:  # replies that are on their way are kept
                         waiting = iter(())
             finally:
@@ -221,6 +225,9 @@ class RequestRunner:
         if call.replies[place] is not None:  # sent only to match other processes
             return
         call.replies[place] = reply
+        progress.of_run().add_reply(
+            request.task_name, call.ids[place], why or text or "", failed=why is not None
+        )
         if why is None and text is not None:
             tokens = counts.output_tokens if counts is not None else None
             self.kept_replies.add(request.task_name, call.keys[place], text, told, tokens)
@@ -306,12 +313,12 @@ class RequestRunner:
         request.doc = task.log_fields(
             doc
         )  # for `doc_hash`: lmms-eval hashes this field, which it leaves empty
-        shown: list[object] = []
+        content: list[object] = []
         # If this fails, the request fails for the same reason, or is not sent.
         with contextlib.suppress(TasksError, OSError):
-            shown = [messages.text_of(task.prompt(doc)), task.media_log(doc)]
-        told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
-        return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
+            content = [messages.text_of(task.prompt(doc)), task.media_log(doc)]
+        key = json.dumps([name, doc, content, _sampling(request)], sort_keys=True, default=str)
+        return str(doc["id"]), hashlib.sha256(key.encode()).hexdigest()[:24]
 
     def _expected(self, call: _Call, place: int) -> delivery.Expected:
         """Return a request in the form that delivery.py needs to count its media."""
@@ -367,17 +374,17 @@ def _identity(run: Arguments, lm: ModelInstance, mended: Sequence[str]) -> str:
     `mended` replies differently from the installed one.
     """
     if (model := context.current().model) is None:
-        named: list[object] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
+        identity: list[object] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
     else:
         told = model.arguments.items()
         free = getattr(lm, "of_memory", ())
-        named = [
+        identity = [
             model.name,
             {k: str(v) for k, v in told if not k.lower().endswith("key") and k not in free},
         ]
-    named += [os.environ.get(name) for name in _ADDRESSES]
-    named += [*(run.get(name) for name in _CHOSEN), *mended, *endpoints.picture_format()]
-    return json.dumps(named, sort_keys=True, default=str)
+    identity += [os.environ.get(name) for name in _ADDRESSES]
+    identity += [*(run.get(name) for name in _CHOSEN), *mended, *endpoints.picture_format()]
+    return json.dumps(identity, sort_keys=True, default=str)
 
 
 def _remember(request: ModelRequest, name: str, delivered: Mapping[str, object] | None) -> None:

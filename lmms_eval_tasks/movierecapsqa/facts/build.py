@@ -78,7 +78,7 @@ class FactsPlan(NamedTuple):
         return [one for one in self.segments if one.id not in there]
 
 
-def build_facts(planned: FactsPlan) -> list[Written[BuiltEntry]]:
+def build_facts(plan: FactsPlan) -> list[Written[BuiltEntry]]:
     """Write the segments that the file lacks, and the file if there is any new segment.
 
     A segment that fails is left out and reported. All other segments are written.
@@ -90,29 +90,29 @@ def build_facts(planned: FactsPlan) -> list[Written[BuiltEntry]]:
         TasksError: the model cannot be used, or the file holds content that must not be
             overwritten.
     """
-    config, given, todo = planned.config, planned.prompt, planned.todo
-    writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
+    config, prompt, todo = plan.config, plan.prompt, plan.todo
+    writer.start(config, [step.criterion(prompt) for step in steps.STEPS], prompt.name)
 
     def each(result: Written[BuiltEntry]) -> None:
-        made = result.result
-        counts = made and f"{len(made['facts'])} facts, {len(made['questions'])} questions"
+        entry = result.result
+        counts = entry and f"{len(entry['facts'])} facts, {len(entry['questions'])} questions"
         notify(f"{result.unit}: {counts or 'failed'}")
 
-    units = {one.id: steps.unit(given, one) for one in todo}
+    units = {segment.id: steps.unit(prompt, segment) for segment in todo}
     written = writer.run_units(units, config, "movierecapsqa facts", each)
-    there = planned.present()  # read again: another recap may have been added meanwhile
-    made = {one.unit: one.result for one in written if one.result is not None}
-    own = {
-        one.id: {**made[one.id], GENERATED: planned.made_from(one)} if one.id in made else entry
-        for one in planned.segments
-        if (entry := there.pop(one.id, {})) or one.id in made
+    stored = plan.present()  # read again: another recap may have been added meanwhile
+    built = {outcome.unit: outcome.result for outcome in written if outcome.result is not None}
+    merged = {
+        seg.id: {**built[seg.id], GENERATED: plan.made_from(seg)} if seg.id in built else entry
+        for seg in plan.segments
+        if (entry := stored.pop(seg.id, {})) or seg.id in built
     }
-    if made:
-        write_json(planned.file, [*there.values(), *own.values()])
-    facts, questions = (sum(len(one[n]) for one in own.values()) for n in ("facts", "questions"))
+    if built:
+        write_json(plan.file, [*stored.values(), *merged.values()])
+    facts, questions = (sum(len(row[n]) for row in merged.values()) for n in ("facts", "questions"))
     print(
-        f"{planned.file}: {len(own)} of the recap's {len(planned.segments)} segments "
-        f"({len(made)} made now, {len(own) - len(made)} kept), {facts} facts, "
+        f"{plan.file}: {len(merged)} of the recap's {len(plan.segments)} segments "
+        f"({len(built)} made now, {len(merged) - len(built)} kept), {facts} facts, "
         f"{questions} questions"
     )
     return written

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import release_tables
-from lmms_eval_tasks.movierecapsqa.schema import Segment
+from lmms_eval_tasks.movierecapsqa.release import Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.validation import Text, validation_problems

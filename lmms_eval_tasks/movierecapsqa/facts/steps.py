@@ -26,7 +26,7 @@ from lmms_eval_tasks.judges.writer import (
     words,
 )
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.movierecapsqa.schema import without_numbers
+from lmms_eval_tasks.movierecapsqa.release import without_numbers
 from lmms_eval_tasks.prompts import Prompt
 
 R = TypeVar("R", bound=BaseModel)

@@ -87,12 +87,12 @@ def _refuse(benchmark: Benchmark, side: Side) -> None:
 
 def _stems(labels: Iterable[str]) -> list[str]:
     """Return different file names for labels, which may hold any characters."""
-    found: list[str] = []
+    stems: list[str] = []
     for label in labels:
         stem = re.sub(r"[^A-Za-z0-9.-]+", "_", label)[:80].strip("._") or "model"
         names = itertools.chain([stem], (f"{stem}_{place}" for place in itertools.count(2)))
-        found.append(next(one for one in names if one.lower() not in map(str.lower, found)))
-    return found
+        stems.append(next(name for name in names if name.lower() not in map(str.lower, stems)))
+    return stems
 
 
 # --- the hub --------------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ Record = JsonObject
 def schema() -> Mapping[str, Json]:
     """Return the JSON schema of records, as published by Every Eval Ever."""
     text = files(leaderboards.__name__).joinpath("vendor/eval.schema.json").read_text("utf-8")
-    found: Mapping[str, Json] = json.loads(text)
-    return found
+    content: Mapping[str, Json] = json.loads(text)
+    return content
 
 
 def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
@@ -55,7 +55,7 @@ def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
 
 def published(benchmark: Benchmark) -> dict[str, Record]:
     """Return a documentation record of each model in the paper's tables, as printed."""
-    found = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
+    printed = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
     title = benchmark.board()["paper"]
     source = {
         "source_type": "documentation",
@@ -63,17 +63,17 @@ def published(benchmark: Benchmark) -> dict[str, Record]:
         "source_organization_name": "the paper's authors",
         "evaluator_relationship": "third_party",
     }
-    made = {}
-    for model, own in itertools.groupby(found, key=attrgetter("model")):
-        results = [_printed(benchmark, one) for one in own]
-        made[model] = {
+    records = {}
+    for model, group in itertools.groupby(printed, key=attrgetter("model")):
+        results = [_printed(benchmark, one) for one in group]
+        records[model] = {
             **_head(benchmark, model, "paper"),
             "source_metadata": source,
             "eval_library": {"name": UNKNOWN, "version": UNKNOWN},
             "model_info": _model_info(model),
             "evaluation_results": results,
         }
-    return made
+    return records
 
 
 def _printed(benchmark: Benchmark, figure: Figure) -> Record:
@@ -128,7 +128,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
     date = date_of(first)
     model = _public(first.get("model_name") or first.get("config", {}).get("model") or side.label)
     is_local = "pretrained=" in str(first.get("config", {}).get("model_args"))
-    told = {"host_class": str(first.get("config", {}).get("model", UNKNOWN))}
+    details = {"host_class": str(first.get("config", {}).get("model", UNKNOWN))}
     version = first.get(OURS, {}).get("version", UNKNOWN)
     return {
         **_head(benchmark, model, date),
@@ -144,7 +144,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
             "version": str(first.get("lmms_eval_version", UNKNOWN)),
             "additional_details": {OURS: version},
         },
-        "model_info": _model_info(model, "self_deployed" if is_local else UNKNOWN, told),
+        "model_info": _model_info(model, "self_deployed" if is_local else UNKNOWN, details),
         "evaluation_results": [measured(benchmark, side, line) for line in lines],
     }
 
@@ -222,18 +222,18 @@ def _llm_scoring(benchmark: Benchmark, judges: Sequence[Mapping[str, Json]]) -> 
     is_same = now is not None and now.hash == prompt.get("hash")
     text = "\n\n".join(now.text.values()) if now is not None and is_same else json.dumps(prompt)
     names = ("provider", "base_url", "warning", "version")
-    details = {name: _each(one.get(name) for one in judges) for name in names}
-    details |= {"comparable": str(all(one.get("comparable") for one in judges))}
-    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in judges)}
-    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or judges}
-    made: Record = {
-        "judges": [_judge(one) for one in members.values()],
+    details = {name: _each(judge.get(name) for judge in judges) for name in names}
+    details |= {"comparable": str(all(judge.get("comparable") for judge in judges))}
+    details |= {"prompt": _each((judge.get("prompt") or {}).get("hash") for judge in judges)}
+    members = {json.dumps(part, sort_keys=True): part for part in judge.get("members") or judges}
+    record: Record = {
+        "judges": [_judge(part) for part in members.values()],
         "input_prompt": text,
-        "additional_details": {name: one for name, one in details.items() if one},
+        "additional_details": {name: detail for name, detail in details.items() if detail},
     }
     if (rule := judge.get("rule")) in _AGGREGATION:
-        made["aggregation_method"] = _AGGREGATION[rule]
-    return made
+        record["aggregation_method"] = _AGGREGATION[rule]
+    return record
 
 
 def _judge(judge: Mapping[str, Json]) -> Record:

@@ -91,15 +91,15 @@ def test_one_video_and_few() -> None:
             sides.append([*made, *[replace(row, judge=f"{row.judge} 2") for row in made]])
         ours, compared = sides
         return [
-            line.partition(" 95 % intervals")[0]
+            line.partition(" With fewer")[0]
             for line in report(ours, compared[: len(compared) // 2])["notes"]
-            if "intervals are approximate" in line or "not computed" in line
+            if "interval is rough" in line or "not computed" in line
         ]
 
     why = "not computed: fitting on other videos requires two videos or more"
     assert told(1) == [f"panel: kappa-weighted mean: {why}"]
     assert told(20) == []
-    assert told(20, 3) == ["Only 3 videos:"]
+    assert told(20, 3) == ["Only 3 videos."]
 
 
 def test_no_kappa() -> None:

@@ -38,7 +38,7 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
         assert group["shot_level_gt"][()].tolist() == [0, 1, 0, 0]
         assert group["video_name"][()] == b"holiday"
     assert desk.writer.asked == ALL
-    release = released.read_release(desk.out, HavenOptions(sources=("own",)))
+    release = released.read_haven(desk.out, HavenOptions(sources=("own",)))
     (record,) = release.records
     assert (release.problems, record.gaps) == ({}, {})
     assert record.path.resolve() == desk.video.resolve()
@@ -80,7 +80,7 @@ def test_without_a_model_everything_but_the_texts_is_there(desk: Desk) -> None:
     assert not desk.endpoint.chats
     assert "missing: 30 of 30 frame descriptions, 4 of 4 shot descriptions, the doc" in done.output
     assert [video["video_name"] for video in desk.written().values()] == ["holiday", "other"]
-    records = released.read_release(desk.out, HavenOptions(sources=("own",))).records
+    records = released.read_haven(desk.out, HavenOptions(sources=("own",))).records
     assert [one.path.resolve() for one in records] == [desk.video.resolve(), other.resolve()]
     assert {"v2t", "temporal_doc", "grounding", "saliency_text"} <= records[0].gaps.keys()
     assert not {"v2v", "temporal", "saliency"} & records[0].gaps.keys()

@@ -43,7 +43,7 @@ def found(folder: Path, *changes: tuple[str, Any], hdf5: bool = True) -> Record 
                 del within[last]
 
     write(folder, "tvsum", 2, 8, 3, change, hdf5)
-    release = released.read_release(folder, HavenOptions())
+    release = released.read_haven(folder, HavenOptions())
     return next((one for one in release.records if one.video == "video_1"), "") or str(
         release.problems["tvsum/video_1"]
     )
@@ -183,7 +183,7 @@ def test_names_lead_to_no_other_folder(tmp_path: Path) -> None:
             data[name] = data["video_1"]
 
     write(tmp_path, "tvsum", 2, 8, 3, rename, True)
-    release = released.read_release(tmp_path, HavenOptions())
+    release = released.read_haven(tmp_path, HavenOptions())
     assert {one.video for one in release.records} == {"video_1", "video_2"}
     assert len(release.problems) == 4
     assert all("expected a " in one for one in release.problems.values())

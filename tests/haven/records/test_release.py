@@ -18,6 +18,7 @@ from lmms_eval_tasks.haven.options import PAPER_COUNTS, HavenOptions
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from tests.haven.release_files import content, write, write_hdf5
+from tests.local_hub import get_released
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
@@ -27,7 +28,7 @@ CUT = "; it ends there, so it may be cut short"
 
 def refused(folder: Path, **chosen: Any) -> str:
     with pytest.raises(DataError) as error:
-        released.read_release(folder, HavenOptions(**chosen))
+        released.read_haven(folder, HavenOptions(**chosen))
     return str(error.value)
 
 
@@ -36,7 +37,7 @@ def refused(folder: Path, **chosen: Any) -> str:
 
 def test_a_release(tmp_path: Path) -> None:
     write(write(tmp_path, "tvsum", 11), "summe", 2, 30, 5)
-    release = released.read_release(tmp_path, HavenOptions())
+    release = released.read_haven(tmp_path, HavenOptions())
     videos = ["summe/video_1", "summe/video_2", *(f"tvsum/video_{n}" for n in range(1, 12))]
     assert [record.id for record in release.records] == videos
     assert release.counts == {
@@ -56,7 +57,7 @@ def test_sources_are_chosen(tmp_path: Path) -> None:
     def sources(**chosen: Any) -> set[str]:
         return {
             record.source
-            for record in released.read_release(tmp_path, HavenOptions(**chosen)).records
+            for record in released.read_haven(tmp_path, HavenOptions(**chosen)).records
         }
 
     assert sources() == {"own"}
@@ -107,7 +108,7 @@ def test_videos_that_a_user_names(tmp_path: Path) -> None:
         files = tuple(str(tmp_path / name) for name in names)
         return [
             one.id
-            for one in released.read_release(tmp_path, HavenOptions(ids=files, **chosen)).records
+            for one in released.read_haven(tmp_path, HavenOptions(ids=files, **chosen)).records
         ]
 
     small = [f"tvsum/video_{n}" for n in (1, 2, 3)]
@@ -134,19 +135,17 @@ def test_only_the_chosen_videos_are_read(tmp_path: Path) -> None:
             data[video] = arrays[video] = {}
         data[chosen[1]].update(frames=[])
 
-    whole = released.read_release(
-        write(tmp_path / "a", "mrhisum", 30, 6, 2), HavenOptions(subset=4)
-    )
+    whole = released.read_haven(write(tmp_path / "a", "mrhisum", 30, 6, 2), HavenOptions(subset=4))
     assert [record.video for record in whole.records] == chosen
     bad = write(tmp_path / "b", "mrhisum", 30, 6, 2, change)
-    other = released.read_release(bad, HavenOptions(subset=4))
+    other = released.read_haven(bad, HavenOptions(subset=4))
     assert [record.video for record in other.records] == [chosen[0], *chosen[2:]]
     assert list(other.problems) == [f"mrhisum/{chosen[1]}"]
 
 
 def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
     """However it is formatted; features are never read. What changes it is in test_data.py."""
-    one = released.read_release(write(tmp_path), HavenOptions()).digest
+    one = released.read_haven(write(tmp_path), HavenOptions()).digest
     assert len(one) == 12
     file = tmp_path / "processed" / "tvsum_data.json"
     data = json.loads(file.read_text(encoding="utf-8"))
@@ -157,9 +156,9 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
         own["features"] = np.ones((20, 8))
         own["picks"] = own["picks"].astype(np.float64)
     write_hdf5(tmp_path / "tvsum" / "h5" / "tvsum.h5", arrays)
-    assert released.read_release(tmp_path, HavenOptions()).digest == one
+    assert released.read_haven(tmp_path, HavenOptions()).digest == one
     folder = write(tmp_path / "bad", change=lambda data, _: data["video_2"].update(frames="broken"))
-    assert released.read_release(folder, HavenOptions()).digest != one
+    assert released.read_haven(folder, HavenOptions()).digest != one
 
 
 # --- what is wrong --------------------------------------------------------------------------------
@@ -168,14 +167,14 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
 def test_a_bad_video_is_one_line_and_the_others_are_read(tmp_path: Path) -> None:
     """What can be wrong with one is in test_record.py."""
     change = lambda data, arrays: data.update(video_2=None)  # noqa: E731
-    release = released.read_release(write(tmp_path / "a", videos=3, change=change), HavenOptions())
+    release = released.read_haven(write(tmp_path / "a", videos=3, change=change), HavenOptions())
     told = "tvsum_data.json, expected an object, found None"
     assert release.problems == {"tvsum/video_2": told}
     assert [record.id for record in release.records] == ["tvsum/video_1", "tvsum/video_3"]
     assert release.counts["bad_videos"] == 1
     # What only some tasks need is no problem.
     change = lambda data, arrays: arrays.pop("video_2")  # noqa: E731
-    release = released.read_release(write(tmp_path / "b", change=change), HavenOptions())
+    release = released.read_haven(write(tmp_path / "b", change=change), HavenOptions())
     assert (release.problems, release.records[0].gaps) == ({}, {})
     assert release.counts["videos_without_hdf5"] == 1
     assert release.records[1].gaps["saliency"] == "tvsum.h5: no group video_2, so no importance"
@@ -215,7 +214,7 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
         assert refused(tmp_path) == f"{file}: {told}"
 
 
-def test_the_copy_on_the_hub(tmp_path: Path) -> None:
+def test_the_copy_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file per task, of which what fits the schema is read; the JSON file comes first."""
     folder = tmp_path / "tvsum"
     folder.mkdir()
@@ -227,13 +226,16 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
             for video, entry in content("tvsum", 2)[0].items()
         ]
         (folder / f"{task}.jsonl").write_text("".join(lines), encoding="utf-8")
-    release = released.read_release(tmp_path, HavenOptions())
-    other = released.read_release(write(tmp_path / "other", hdf5=False), HavenOptions())
+    release = released.read_haven(tmp_path, HavenOptions())
+    said = get_released(BENCHMARK, [tmp_path], tmp_path / "root", monkeypatch)
+    assert said[1] == f"linked 2 files to {tmp_path / 'root' / 'haven'}"
+    assert BENCHMARK.status(tmp_path / "root").version == release.digest
+    other = released.read_haven(write(tmp_path / "other", hdf5=False), HavenOptions())
     for ours, theirs in zip(release.records, other.records, strict=True):
         assert (ours.id, ours.picks, ours.shots) == (theirs.id, theirs.picks, theirs.shots)
         assert (ours.document, ours.summary) == (theirs.document, theirs.summary)
     write(tmp_path, videos=3)
-    assert released.read_release(tmp_path, HavenOptions()).counts["tvsum"] == 3
+    assert released.read_haven(tmp_path, HavenOptions()).counts["tvsum"] == 3
     (tmp_path / "processed" / "tvsum_data.json").unlink()
     (folder / "v2v.jsonl").write_text('{"task": "v2v", "frames": []}', encoding="utf-8")
     assert "v2v.jsonl, line 1: no video (video_id or video or id)" in refused(tmp_path)
@@ -259,7 +261,7 @@ def test_json_and_hdf5_one_after_the_other(tmp_path: Path) -> None:
     for given, without in ((download / "processed", 2), (download / "tvsum", 0)):
         BENCHMARK.prepare(given, root, False)
         assert (
-            released.read_release(root / "haven", HavenOptions()).counts["videos_without_hdf5"]
+            released.read_haven(root / "haven", HavenOptions()).counts["videos_without_hdf5"]
             == without
         )
     with pytest.raises(DataError, match=r"not a file of HAVEN \(expected SOURCE_data.json or"):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa import schema
+from lmms_eval_tasks.movierecapsqa import release as files
 from tests.local_endpoint import refused
 from tests.movierecapsqa.facts.desk import RECAP, Desk, is_for
 
@@ -86,7 +86,7 @@ def test_what_is_there_stays_or_is_refused_before_anybody_is_asked(desk: Desk) -
     entries = desk.written()
     ids = ["zzz.1", "zzz.2", "abc.1", "abc.2", "abc.3"]
     assert [entry["id"] for entry in entries] == ids
-    assert not schema.read_release(desk.out).problems
+    assert not files.read_recaps(desk.out).problems
     entries[3]["questions"][0]["modality"] = "dialogue"  # by hand
     before = desk.write("segments.json", entries).read_bytes()
     assert desk.run().exit_code == 0

@@ -246,7 +246,7 @@ def test_power_is_the_text_books():
     assert stats.clusters_needed(1 / math.sqrt(100), 100, 0.5) == 32
 
 
-@table("videos, told", [(0, ""), (1, "Only 1 video: "), (19, "Only 19 videos: "), (20, "")])
+@table("videos, told", [(0, ""), (1, "Only 1 video. "), (19, "Only 19 videos. "), (20, "")])
 def test_few_videos_are_named(videos, told):
     assert stats.few(videos).startswith(told)
     assert bool(stats.few(videos)) is bool(told)

@@ -63,7 +63,7 @@ def rating(score, *labels):
 def scored(monkeypatch, reply, *judge_replies):
     """The records of a reply, and the judge."""
     judge = Judge(*judge_replies)
-    monkeypatch.setattr(utils, "_judge", lambda: judge)
+    monkeypatch.setattr(utils.JUDGE, "server", lambda: judge)
     return utils.movierecapsqa_process_results(DOC, [reply]), judge
 
 
@@ -89,7 +89,7 @@ def test_tasks_put_the_tables_together(tables):
     (tables / "talk.srt").write_text(SRT)
     manager = TaskManager("ERROR")
     assert "movierecapsqa" in manager.all_groups
-    tasks = get_task_dict(TASKS, manager)
+    tasks = get_task_dict(TASKS, manager, "chat")
     first, second = tasks["movierecapsqa_segment"].test_docs()
     assert (first["id"], first["facts"], first["start"], first["end"]) == ("talk.1/0", ["Fact 1b.", "Fact 1a."], 1.0, 2.5)
     # A cue belongs where at least half of it is: 1.5 of 3 s of the last one lie before 10.5 s.
@@ -98,6 +98,7 @@ def test_tasks_put_the_tables_together(tables):
     assert [("At the harbour." in text, "pictures" in text) for text in texts.values()] == [(True, True), (False, True), (True, False)]
     assert all("Fact" not in text and text.endswith("Who?") for text in texts.values())
     assert tasks["movierecapsqa_segment_dialogue"].doc_to_visual(first) == []
+    assert tasks["movierecapsqa_segment_dialogue"].doc_to_messages(first) == [{"role": "user", "content": [{"type": "text", "text": texts["movierecapsqa_segment_dialogue"]}]}]
 
 
 def test_absent_files_are_named(tables, monkeypatch):

@@ -1,14 +1,18 @@
 """A failed evaluation is visible in the command's exit status."""
 
 import sys
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
 from lmms_eval import __main__ as cli
 
 
-def _evaluate(monkeypatch, outcome):
+def _evaluate(monkeypatch, outcome, is_main_process=True):
+    accelerator = SimpleNamespace(is_main_process=is_main_process, wait_for_everyone=lambda: None, state=MagicMock())
     monkeypatch.setattr(sys, "argv", ["lmms_eval", "--model", "dummy", "--tasks", "anything"])
+    monkeypatch.setattr(cli, "Accelerator", lambda **options: accelerator)
     monkeypatch.setattr(cli, "cli_evaluate_single", outcome)
     cli.cli_evaluate()
 
@@ -23,4 +27,4 @@ def test_a_failed_run_exits_with_one(monkeypatch):
 
 
 def test_a_rank_without_results_is_no_failure(monkeypatch):
-    _evaluate(monkeypatch, lambda args: (None, None))
+    _evaluate(monkeypatch, lambda args: (None, None), is_main_process=False)

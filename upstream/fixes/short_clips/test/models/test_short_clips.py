@@ -1,8 +1,5 @@
 """A clip with fewer frames than asked for is sent with the frames that it has."""
 
-from types import SimpleNamespace
-from unittest.mock import MagicMock
-
 import av
 import numpy as np
 import pytest
@@ -10,7 +7,6 @@ import pytest
 pytest.importorskip("decord")
 pytest.importorskip("qwen_vl_utils")
 
-from lmms_eval.models.simple import qwen3_vl  # noqa: E402
 from lmms_eval.protocol import ChatMessages  # noqa: E402
 
 
@@ -45,13 +41,3 @@ def test_native_classes_are_asked_for_the_frames_at_hand(tmp_path):
 def test_what_cannot_be_read_is_left_to_the_reader():
     (message,) = _messages("nowhere.mp4").to_hf_messages({"nframes": 64})
     assert message["content"][0]["nframes"] == 64
-
-
-def test_simple_qwen3_vl_reads_an_odd_clip(tmp_path):
-    model = MagicMock(spec=qwen3_vl.Qwen3_VL, task_dict={"a": {"test": [{}]}}, max_num_frames=32, interleave_visuals=False, reasoning_prompt=None, batch_size=1, min_pixels=784, max_pixels=12544, system_prompt="")
-    model.processor = MagicMock()
-    model._build_video_kwargs.return_value = {"nframes": 32}
-    request = SimpleNamespace(args=("What is seen?", {"until": []}, lambda doc: [_clip(tmp_path, 31)], 0, "a", "test"))
-    qwen3_vl.Qwen3_VL._preprocess_chunk(model, [request.args])
-    (video,) = model.processor.call_args.kwargs["videos"]
-    assert len(video) == 30

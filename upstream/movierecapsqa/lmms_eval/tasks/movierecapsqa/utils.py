@@ -1,23 +1,28 @@
-import hashlib
 import html
 import json
 import math
 import os
 import re
 import tempfile
-import threading
-import unicodedata
 from fractions import Fraction
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import av
 import datasets
-from loguru import logger as eval_logger
 
-from lmms_eval.llm_judge import Request, ServerConfig, get_server
-from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference
+from lmms_eval.tasks._task_utils.open_answers import (
+    Judge,
+    answer_of,
+    fill,
+    mean,
+    numbered,
+    quoted,
+    user_file,
+    user_message,
+)
 
 Document = Mapping[str, Any]
 TaskKwargs = Optional[Mapping[str, Any]]
@@ -156,16 +161,15 @@ LABELS = {
 HIGHEST = 5  # highest score; the lowest is 0
 
 
-def _fill(template: str, **values: str) -> str:
-    """Return the template with its values, filled in in one pass: the prompts hold JSON, and a value may hold braces."""
-    return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], template)
-
-
 def movierecapsqa_doc_to_text(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None) -> str:
     """Return the question, after the segment's dialogue if the task's `condition` has it."""
     condition = (lmms_eval_specific_kwargs or {}).get("condition", "both")
-    dialogue = _fill(DIALOGUE, lines=doc["dialogue"]) if doc["dialogue"] else NO_DIALOGUE
-    return _fill(PROMPTS[condition], dialogue=dialogue, question=doc["question"])
+    dialogue = fill(DIALOGUE, lines=doc["dialogue"]) if doc["dialogue"] else NO_DIALOGUE
+    return fill(PROMPTS[condition], dialogue=dialogue, question=doc["question"])
+
+
+def movierecapsqa_doc_to_messages(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None) -> list[dict[str, Any]]:
+    return user_message(movierecapsqa_doc_to_visual(doc, lmms_eval_specific_kwargs), movierecapsqa_doc_to_text(doc, lmms_eval_specific_kwargs))
 
 
 # --- Data: the four tables, joined to one doc per question. A segment's dialogue is cut out of the user's subtitles by
@@ -178,7 +182,7 @@ def movierecapsqa_process_docs(questions: datasets.Dataset) -> datasets.Dataset:
     """Return every question with the facts and the dialogue of its segment."""
     recaps, segments, facts = (datasets.load_dataset(DATASET, data_files={name: f"data/{name}.json"}, split=name) for name in ("recaps", "segments", "facts"))
     movies = {str(recap["video_id"]): recap for recap in recaps}
-    subtitles = {video: _user_file((f"{video}.srt", f"{recap['movie_name']}_{video}.srt"), "subtitle") for video, recap in movies.items()}
+    subtitles = {video: user_file((f"{video}.srt", f"{recap['movie_name']}_{video}.srt"), "movierecapsqa", "MOVIERECAPSQA_SUBTITLE_DIR", "subtitles") for video, recap in movies.items()}
     if missing := [video for video, path in subtitles.items() if path is None]:
         recap = movies[missing[0]]
         raise FileNotFoundError(
@@ -205,15 +209,6 @@ def movierecapsqa_process_docs(questions: datasets.Dataset) -> datasets.Dataset:
 
 def _segment_of(row: Mapping[str, Any]) -> tuple[str, str]:
     return str(row["video_id"]), str(row["segment_id"])
-
-
-def _user_file(names: Iterable[str], kind: str) -> Optional[str]:
-    """Return a file of the user, from MOVIERECAPSQA_<KIND>_DIR or from a folder <kind>s."""
-    for name in names:
-        path = resolve_media_reference(name, media_type="video", cache_dir="movierecapsqa", env_vars=(f"MOVIERECAPSQA_{kind.upper()}_DIR",), extra_subdirs=(f"{kind}s",))
-        if os.path.exists(path):
-            return path
-    return None
 
 
 _TIME = r"(?:(\d{1,4}):)?(\d?\d):(\d?\d(?:[.,]\d+)?)"
@@ -266,7 +261,7 @@ def movierecapsqa_doc_to_visual(doc: Document, lmms_eval_specific_kwargs: TaskKw
     if (lmms_eval_specific_kwargs or {}).get("condition") == "dialogue":
         return []
     names = [f"{stem}.{form}" for form in ("mp4", "webm", "mkv") for stem in (doc["video_id"], f"{doc['movie']}_{doc['video_id']}")]
-    video = _user_file(names, "video")
+    video = user_file(names, "movierecapsqa", "MOVIERECAPSQA_VIDEO_DIR", "videos")
     if video is None:
         raise FileNotFoundError(f"MovieRecapsQA: recap video not found: {names[0]} (https://www.youtube.com/watch?v={doc['video_id']}). Set MOVIERECAPSQA_VIDEO_DIR to the folder of the recap videos.")
     return [_clip(video, doc["start"], doc["end"])]
@@ -276,7 +271,7 @@ def movierecapsqa_doc_to_visual(doc: Document, lmms_eval_specific_kwargs: TaskKw
 def _clip(video: str, start: float, end: float) -> str:
     """Return the path of a clip with the frames of [start, end) seconds and no sound; made once."""
     state = os.stat(video)
-    digest = hashlib.sha256(f"{os.path.realpath(video)}:{state.st_size}:{state.st_mtime_ns}".encode()).hexdigest()[:16]
+    digest = sha256(f"{os.path.realpath(video)}:{state.st_size}:{state.st_mtime_ns}".encode()).hexdigest()[:16]
     folder = Path(os.path.expanduser(os.getenv("HF_HOME", "~/.cache/huggingface"))) / "movierecapsqa" / "segments"
     clip = folder / f"{Path(video).stem}-{start:g}-{end:g}-{digest}.mp4"
     if not clip.exists():
@@ -325,39 +320,6 @@ def _write_clip(video: str, start: float, end: float, out: str) -> None:
 
 FAILED = ("request_failed", "judge_failed")
 
-_REQUEST_FAILED = re.compile(
-    r"\s*(?:\[LMMS_EVAL_[A-Z_]+|\[SAFETY_BLOCKED:|\[GENERATION_FAILED\]|\[ERROR\] |Error: can only concatenate str \(not \"NoneType\"\) to str\s*$|Video [^\n]{1,1000} (?:can not load|generate failed), check the source\s*$)"
-)
-_KINDS = ["think(?:ing)?|thoughts?|seed:think", "reasoning", "reason", "analysis", "reflection"]
-_OPEN = [rf"< {{0,2}}(?:{kind}) ?>" + r"|\[THINK\]|◁think▷" * (kind == _KINDS[0]) for kind in _KINDS]
-_CLOSE = [rf"< ?/ ?(?:{kind}) ?>" + r"|\[/THINK\]|◁/think▷" * (kind == _KINDS[0]) for kind in _KINDS]
-_BLOCK = re.compile("|".join(f"(?:{start}).*?(?:{end})" for start, end in zip(_OPEN, _CLOSE)), re.IGNORECASE | re.DOTALL)
-_OPENED, _CLOSED = re.compile("|".join(_OPEN), re.IGNORECASE), re.compile("|".join(_CLOSE), re.IGNORECASE)
-# gpt-oss: "<|channel|>analysis<|message|>...<|channel|>final<|message|>B", or "analysis...assistantfinalB" without its special tokens.
-_CHANNEL = re.compile(r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|constrain\|>\w{0,20}\s?)?<\|message\|>", re.IGNORECASE)
-_CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
-_UNSEEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]|<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
-
-# The beginning of another turn; the text behind it is no answer.
-_TURN = re.compile(r"<[|｜](?:im_(?:end|start)|eo[tm](?:_id)?|end|start|return|end_?of_?(?:text|turn)|endof\w+|user|assistant)[|｜]>|</s>|<(?:eos|end_of_turn|start_of_turn)>|\[/?INST\]")
-
-
-def answer_of(reply: str) -> tuple[str, str]:
-    """Return a reply without its reasoning, and its status: ok, empty, truncated or request_failed."""
-    if _REQUEST_FAILED.match(_UNSEEN.sub("", reply)):
-        return "", "request_failed"
-    if _CHANNEL.match(reply.lstrip().removeprefix("<|start|>assistant")):
-        final = [channel.end() for channel in _CHANNEL.finditer(reply) if channel["name"].lower() == "final"]
-        reply = _CHANNEL_END.split(reply[final[-1] :])[0] if final else "<think>"
-    elif re.match(r"\s*(?:analysis|commentary)(?=[A-Z])", reply):
-        reply = reply.rpartition("assistantfinal")[2] if "assistantfinal" in reply else "<think>"
-    text = _BLOCK.sub("", reply)
-    if _OPENED.search(text):
-        return "", "truncated"
-    text = _CLOSED.split(text)[-1].strip()
-    text = text if _TURN.match(text) else _TURN.split(text)[0].strip()
-    return (text, "ok") if any(unicodedata.category(char)[0] in "LNS" and char not in "`$~" for char in _UNSEEN.sub("", text)) else ("", "empty")
-
 
 def movierecapsqa_process_results(doc: Document, results: Sequence[str]) -> dict[str, Record]:
     """Score one open answer: the judge rates it in three dimensions."""
@@ -380,68 +342,34 @@ def movierecapsqa_process_results(doc: Document, results: Sequence[str]) -> dict
 # --- The judge, without a reference (paper, 4.2): one request splits the answer into claims, then one request for each
 # dimension labels and scores them.
 
-_JUDGE_LOCK = threading.Lock()
-# A token of a chat template inside an answer would end the judge's turn.
-_TEMPLATE_TOKEN = re.compile(r"(<|\[)(?=[|｜][^<>\n]{1,64}[|｜]>|/?s>|/?(?:bos|eos|pad|think|image|video|start_of_turn|end_of_turn)>|/?(?:INST|SYSTEM_PROMPT)\])", re.IGNORECASE)
-
-
-@lru_cache(maxsize=1)
-def _judge() -> Any:
-    config = ServerConfig(model_name=os.getenv("MODEL_VERSION", "gpt-4.1-mini"), temperature=0.0, max_tokens=4096, timeout=180, num_retries=3, retry_delay=2.0, response_format="json")
-    return get_server(server_name=os.getenv("API_TYPE", "openai"), config=config)
-
-
-def _block(name: str, text: str) -> str:
-    """Return a text of the model between two lines with a tag that does not occur in it."""
-    text = re.sub("[\ud800-\udfff]", "\ufffd", _TEMPLATE_TOKEN.sub(r"\1 ", text))
-    tag = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"<{name}-{tag}>\n{text}\n</{name}-{tag}>"
-
-
-def _numbered(texts: Sequence[str]) -> str:
-    return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
+JUDGE = Judge("gpt-4.1-mini", again=JUDGE_AGAIN, max_tokens=4096, timeout=180, response_format="json")
 
 
 def claims_prompt(question: str, answer: str) -> str:
     """Return the request for an answer's claims; it holds nothing of the segment."""
-    return _fill(CLAIMS_PROMPT, question=question, candidate=_block("candidate", answer))
+    return fill(CLAIMS_PROMPT, question=question, candidate=quoted("candidate", answer))
 
 
 def dimension_prompt(doc: Document, dimension: str, claims: Sequence[str]) -> str:
     """Return the request for a dimension's labels and score; coherence concerns the claims alone."""
-    context = [] if dimension == "coherence" else [_fill(JUDGE_CONTEXT, facts=_numbered(doc["facts"]), dialogue=doc["dialogue"])]
-    reply = _fill(JUDGE_REPLY, question=doc["question"], claims=_block("claims", _numbered(claims)), words=", ".join(LABELS[dimension]))
+    context = [] if dimension == "coherence" else [fill(JUDGE_CONTEXT, facts=numbered(doc["facts"]), dialogue=doc["dialogue"])]
+    reply = fill(JUDGE_REPLY, question=doc["question"], claims=quoted("claims", numbered(claims)), words=", ".join(LABELS[dimension]))
     return "\n".join([*context, JUDGE_TASKS[dimension], reply])
 
 
 def _judged(doc: Document, answer: str) -> tuple[Optional[list[str]], dict[str, Optional[Record]]]:
     """Return an answer's claims, and its rating in each dimension; None for each request that failed."""
-    claims = _asked(CLAIMS_SYSTEM, claims_prompt(doc["question"], answer), read_claims)
+    claims = JUDGE.ask(CLAIMS_SYSTEM, claims_prompt(doc["question"], answer), lambda reply: read_claims(_object(reply)))
     if not claims:
         return claims, {}
     ratings = {}
     for dimension in LABELS:
-        ratings[dimension] = _asked(JUDGE_SYSTEM, dimension_prompt(doc, dimension, claims), lambda reply: read_rating(reply, dimension, len(claims)))
+        ratings[dimension] = JUDGE.ask(JUDGE_SYSTEM, dimension_prompt(doc, dimension, claims), lambda reply: read_rating(_object(reply), dimension, len(claims)))
     return claims, ratings
 
 
-def _asked(system: str, prompt: str, read: Callable[[Mapping[str, Any]], Any]) -> Any:
-    """Return the judge's value; None if the judge cannot be reached, or twice gives an unreadable reply."""
-    for asked in (prompt, f"{prompt}\n\n{JUDGE_AGAIN}"):
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": asked}]
-        try:
-            with _JUDGE_LOCK:  # process_results runs in threads
-                judge = _judge()
-            said, _ = answer_of(judge.evaluate(Request(messages=messages)).content)
-        except Exception as error:  # after the judge's own retries
-            eval_logger.warning(f"MovieRecapsQA: the judge failed, the answer is left out: {error}")
-            return None
-        try:
-            return read(json.loads(said[said.index("{") : said.rindex("}") + 1]))
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            continue
-    eval_logger.warning("MovieRecapsQA: the judge's reply cannot be read, the answer is left out")
-    return None
+def _object(reply: str) -> Any:
+    return json.loads(reply[reply.index("{") : reply.rindex("}") + 1])
 
 
 def read_claims(reply: Mapping[str, Any]) -> list[str]:
@@ -477,15 +405,10 @@ def _is_claimless(results: Sequence[Record]) -> bool:
     return not any(result["n_claims"] for result in results)
 
 
-def _mean(values: Iterable[float]) -> float:
-    collected = list(values)
-    return math.fsum(collected) / len(collected) if collected else float("nan")
-
-
 def movierecapsqa_aggregate_scores(results: Sequence[Record]) -> float:
     """Mean over the answers that have a score: 0 to 5 (paper, Table 5)."""
     left_out = ("no_claims",) if _is_claimless(results) else ()
-    return _mean(result["score"] for result in results if "score" in result and result["status"] not in left_out)
+    return mean(result["score"] for result in results if "score" in result and result["status"] not in left_out)
 
 
 def movierecapsqa_count_failed(results: Sequence[Record]) -> int:

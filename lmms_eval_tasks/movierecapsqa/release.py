@@ -255,7 +255,7 @@ class MovieRelease(Release):
         return released_files.video_path([self.folder / "movies"], segment.movie_id)
 
 
-def read_release(path: Path) -> MovieRelease:
+def read_recaps(path: Path) -> MovieRelease:
     """Read and validate a data file, or the file or tables of a folder.
 
     The result is cached while the files do not change.

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.schema import Segment
+from lmms_eval_tasks.movierecapsqa import release as files
+from lmms_eval_tasks.movierecapsqa.release import Segment
 from tests.movierecapsqa.entries import SPOKEN, SRT, entry, question, write
 
 
-def read(folder: Path, *entries: dict[str, Any]) -> schema.Release:
-    return schema.read_release(write(folder, list(entries)))
+def read(folder: Path, *entries: dict[str, Any]) -> files.Release:
+    return files.read_recaps(write(folder, list(entries)))
 
 
 def one(folder: Path, **changes: Any) -> Segment:
-    schema._read.cache_clear()  # a file may be as long as the one before it
+    files._read.cache_clear()  # a file may be as long as the one before it
     release = read(folder, entry(1, **changes))
     assert release.problems == {}
     return release.segments[0]
@@ -107,14 +107,14 @@ def test_answers_of_people_and_models(tmp_path: Path) -> None:
 )
 def test_what_is_no_list_of_segments_stops(content: Any, says: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"segments\.json") as error:
-        schema.read_release(write(tmp_path, content))
+        files.read_recaps(write(tmp_path, content))
     assert says in str(error.value)
 
 
 def test_files_and_their_places(tmp_path: Path) -> None:
     text = json.dumps([entry(1)])
     (tmp_path / "release.json").write_text(text, encoding="utf-8-sig")
-    release = schema.read_release(tmp_path / "release.json")
+    release = files.read_recaps(tmp_path / "release.json")
     assert release.digest == read(tmp_path / "other", entry(1)).digest
     segment = release.segments[0]
     assert release.path(segment, "recaps") == tmp_path / "recaps" / "talk.mp4"  # where it would be

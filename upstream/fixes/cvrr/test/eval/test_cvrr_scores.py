@@ -1,13 +1,17 @@
-"""An item that the judge did not judge is counted, and is in no mean."""
+"""The numbers are those of the benchmark's scripts; a failure of the judge is counted, and is in no mean."""
 
 import math
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import requests
 
-from lmms_eval.evaluator_utils import TaskOutput
+from lmms_eval.api.group import ConfigurableGroup
+from lmms_eval.api.task import Task
+from lmms_eval.evaluator_utils import TaskOutput, consolidate_group_results
 from lmms_eval.tasks.cvrr import utils
+from lmms_eval.utils import load_yaml_config
 
 DOC = {"Q": "What is done?", "A": "A cup is washed.", "VideoID": "1.mp4", "DimensionName": "Partial actions"}
 RIGHT = '{"pred": "correct", "score": 4, "reason": "same"}'
@@ -41,6 +45,27 @@ def test_an_endpoint_that_is_down_judges_nothing(monkeypatch):
     assert math.isnan(accuracy)
     assert math.isnan(score)
     assert failed == 1
+
+
+def test_an_empty_answer_is_left_out_and_no_failure(monkeypatch):
+    items = [_judged(monkeypatch, one) for one in (RIGHT, WRONG)] + [utils.cvrr_process_results(DOC, [" "])]
+    assert _aggregated(items) == (50.0, 2.5, 0)
+
+
+def test_another_label_counts_in_the_score_alone(monkeypatch):
+    items = [_judged(monkeypatch, one) for one in (RIGHT, WRONG, '{"pred": "partially correct", "score": 4.5}')]
+    assert _aggregated(items) == (50.0, 3.0, 0)
+
+
+def test_the_group_is_the_mean_of_the_dimensions():
+    config = load_yaml_config(str(Path(utils.__file__).parent / "_cvrr.yaml"), mode="full")
+    tasks = {name: MagicMock(spec=Task, task_name=name) for name in config["task"]}
+    group = {ConfigurableGroup(config=config): tasks}
+    results = {"cvrr": {}} | {name: {"samples": 1 + n, "gpt_eval_accuracy,none": 10.0 * n, "gpt_eval_score,none": n / 2, "gpt_eval_failed,none": 1} for n, name in enumerate(tasks)}
+    for name in tasks:
+        results[name] |= {f"{metric}_stderr,none": "N/A" for metric in ("gpt_eval_accuracy", "gpt_eval_score", "gpt_eval_failed")}
+    consolidate_group_results(results, {}, group)
+    assert [results["cvrr"][f"gpt_eval_{name},none"] for name in ("accuracy", "score", "failed")] == [50.0, 2.5, 11]
 
 
 def test_standard_errors_are_of_what_was_judged(monkeypatch):
