@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks import registry, settings
-from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, DryRun, with_settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges import checks
+from lmms_eval_tasks.judges.config import environment
 from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.terminal_tables import show
