@@ -90,6 +90,6 @@ def test_a_part_after_the_last_doc_stops_before_the_model(monkeypatch: pytest.Mo
     monkeypatch.setattr(registry, "benchmarks_of", lambda _: [(noting, ["0", "1"])])
     with (
         context.begun(limit=2, offset=2),
-        pytest.raises(DataError, match="^--offset 2: 1 has only 2 docs$"),
+        pytest.raises(DataError, match=r"^--offset 2: 1 has only 2 docs$"),
     ):
         prepare.make_media(["0", "1"])
