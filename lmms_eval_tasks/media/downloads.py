@@ -195,35 +195,64 @@ def download(source: HubFiles | GitFiles, folder: Path, say: Callable[[str], obj
         say: prints a line for the user: from where come how many files and bytes, to which folder.
 
     Raises:
-        DataError: a file cannot be had, or its content is not that of its hash; one line that says
-            what to do.
+        DataError: another process downloads to the folder, a file cannot be had, or its content is
+            not that of its hash; one line that says what to do.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = source.files(folder)
-        if not files:
-            raise DataError(
-                f"{source.url}: has no files {', '.join(source.patterns)}: its form has changed"
-            )
-        missing = [file for file in files if not _is_whole(folder / file.path, file.hash)]
-        size = sum(file.size or 0 for file in missing)
-        amount = f" ({tqdm.format_sizeof(size, 'B')})" if size else ""
-        say(
-            f"{source.url}: {len(files):,} files, of which {len(missing):,} are to be downloaded"
-            f"{amount} to {folder}"
-        )
-        require_space(folder, size)
-        is_hub = isinstance(source, HubFiles)  # huggingface_hub shows a bar for each file
-        for file in tqdm(missing, unit="file", disable=is_hub or None):  # None: terminals only
-            _fetch(source.url, file, folder / file.path)
-        if isinstance(source, HubFiles):
-            for file in files:
-                if file.path.endswith(".zip"):
-                    _unpack(folder / file.path, folder, source.ignored)
+        with _alone(folder):
+            _download(source, folder, say)
     except OSError as error:
         if error.errno in _NO_SPACE:
             raise DataError(f"{folder}: the disk is full: free some space, then {AGAIN}") from error
         raise DataError(f"{about_file(error) or error}: nothing can be written there") from error
+
+
+def _download(source: HubFiles | GitFiles, folder: Path, say: Callable[[str], object]) -> None:
+    files = source.files(folder)
+    if not files:
+        raise DataError(
+            f"{source.url}: has no files {', '.join(source.patterns)}: its form has changed"
+        )
+    missing = [file for file in files if not _is_whole(folder / file.path, file.hash)]
+    size = sum(file.size or 0 for file in missing)
+    amount = f" ({tqdm.format_sizeof(size, 'B')})" if size else ""
+    say(
+        f"{source.url}: {len(files):,} files, of which {len(missing):,} are to be downloaded"
+        f"{amount} to {folder}"
+    )
+    require_space(folder, size)
+    is_hub = isinstance(source, HubFiles)  # huggingface_hub shows a bar for each file
+    for file in tqdm(missing, unit="file", disable=is_hub or None):  # None: terminals only
+        _fetch(source.url, file, folder / file.path)
+    if isinstance(source, HubFiles):
+        for file in files:
+            if file.path.endswith(".zip"):
+                _unpack(folder / file.path, folder, source.ignored)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Context manager of the only process that downloads to a folder.
+
+    Raises:
+        DataError: another process does.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / ".lock")  # it ends with its process
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise DataError(
+            f"{folder}: another process downloads to this folder: when it has ended, {AGAIN}"
+        ) from None
+    except (OSError, NotImplementedError):
+        pass  # a file system without locks
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def require_space(folder: Path, size: int) -> None:

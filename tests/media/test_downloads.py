@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from huggingface_hub import constants
 
 from lmms_eval_tasks import registry, settings
@@ -209,6 +210,15 @@ def test_a_disk_without_space(
     monkeypatch.setattr(constants, "ENDPOINT", hub.url)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     assert "the disk is full: free some space, then run the same" in refusal(SOURCE, tmp_path)
+
+
+def test_another_process_downloads_to_the_folder(hub: LocalHub, tmp_path: Path) -> None:
+    with FileLock(tmp_path / ".lock"):
+        line = refusal(SOURCE, tmp_path)
+    assert line.startswith(f"{tmp_path}: another process downloads to this folder: when it")
+    assert hub.requests == []
+    downloads.download(SOURCE, tmp_path, print)
+    assert files_in(tmp_path) == ALL
 
 
 # --- git ------------------------------------------------------------------------------------------
