@@ -1,0 +1,254 @@
+"""The tasks of all installed benchmarks as tasks of Inspect (https://inspect.aisi.org.uk).
+
+    inspect eval lmms_eval_tasks/maia_vsv --model openai/gpt-4o -T videos_as_pictures=true
+
+Inspect sends the requests and writes the log. Docs, prompts, media, items and numbers are those of
+a run of lmms-eval (docs/python.md). Inspect loads this module as its entry point.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio.to_thread
+import inspect_ai
+from inspect_ai._util.error import PrerequisiteError  # printed as one line, without a traceback
+from inspect_ai.dataset import Sample
+from inspect_ai.model import (
+    ChatMessageUser,
+    ContentAudio,
+    ContentImage,
+    ContentText,
+    ContentVideo,
+    GenerateConfig,
+)
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from typing_extensions import ParamSpec
+
+from lmms_eval_tasks import context, judges, registry, sample, settings
+from lmms_eval_tasks.benchmark import Doc, Item, Items, Ran
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges.asking import VerdictSource
+from lmms_eval_tasks.judges.providers.replay import NoJudge
+from lmms_eval_tasks.judges.report import task as of_task
+from lmms_eval_tasks.notify import notify
+from lmms_eval_tasks.report import aggregation, compare
+from lmms_eval_tasks.report.exchange import inspect_logs
+from lmms_eval_tasks.runs import messages, prepare, scoring
+from lmms_eval_tasks.utils.conditions import SAMPLE_TEXT, Condition, Kind, condition_lines
+from lmms_eval_tasks.utils.json_files import JsonObject
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges import Judge
+
+P = ParamSpec("P")
+R = TypeVar("R")
+VIDEO_FORMATS = {".mp4": "mp4", ".mpeg": "mpeg", ".mpg": "mpeg", ".mov": "mov"}  # Inspect's
+
+
+class InspectRun:
+    """One task in a run of Inspect: its docs, its judge, and the context of its functions."""
+
+    def __init__(self, name: str, options: Mapping[str, str], *, pictures: bool) -> None:
+        """Check that the task can run, and read its docs.
+
+        Raises:
+            TasksError: data, settings or judge cannot be used.
+        """
+        self.benchmark = registry.of(name)
+        self.task = self.benchmark.tasks[name]
+        with context.with_options(options), context.begun() as run:
+            run.plan = context.ClassPlan(videos_as_pictures=pictures)
+            settings.take()
+            sample.ready()
+            prepare.check_tasks([name])
+            self.docs = {str(d["id"]): d for d in prepare.usable_docs(self.benchmark, name)}
+            self.facts = self._describe()
+            # Inspect's event loop and threads do not inherit this context.
+            self._context = copy_context()
+        self._judge: Judge = self.call(self._make_judge)
+
+    def _describe(self) -> JsonObject:
+        """Return the facts about the data, and the conditions of the numbers, for the log."""
+        name = self.task.name
+        checked = prepare.checked(self.benchmark, [name])
+        left_out = {name: prepare.left_out(self.benchmark, checked, name)}
+        facts, conditions = self.benchmark.describe(Ran(checked.loaded, [name], left_out, {}))
+        if settings.is_sample():
+            conditions = [Condition(Kind.SAMPLE, SAMPLE_TEXT), *conditions]
+        judge = prepare.describe_judge(self.benchmark) if self.task.judgements else None
+        return {**facts, "conditions": condition_lines(conditions), "judge": judge}
+
+    def _make_judge(self) -> Judge:
+        if not self.task.judgements:
+            return NoJudge()
+        config = prepare.judge_config(self.benchmark)
+        notify(judges.announcement(config, prepare.judge_prompt(self.benchmark)))
+        return judges.make_judge(config)
+
+    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what a function returns in the run's context; any thread may call this."""
+        return self._context.copy().run(function, *args, **kwargs)
+
+    def samples(self) -> list[Sample]:
+        """Return the docs as samples of Inspect, with their fields for the log as metadata."""
+        made = []
+        for name, doc in self.docs.items():
+            entry = self.task.log_entry(doc)
+            text, target = messages.text_of(self.task.prompt(doc)), inspect_logs.target_of(entry)
+            made.append(Sample(id=name, input=text, target=target, metadata=entry))
+        return made
+
+    def message(self, doc: Doc) -> ChatMessageUser:
+        """Return the request for a doc; its media are made now, or found in the cache.
+
+        Raises:
+            TasksError: the media cannot be made, or Inspect does not take them.
+        """
+        (turn,) = messages.messages_of(self.task.prompt(doc))
+        return ChatMessageUser(content=[make_content(part) for part in turn["content"]])
+
+    def item(self, doc: Doc, reply: str, *, cut: bool) -> Item:
+        """Return the item of a reply; `cut` is True if the limit of tokens ended the reply."""
+        entry = {**self.task.log_entry(doc), **messages.media_log(self.task, doc)}
+        if cut:
+            entry["at_limit"] = True
+        with of_task(self.task.name):
+            return scoring.scored(self.task, entry, reply, VerdictSource(self._judge))
+
+    def score(self, item: Item) -> Score:
+        """Return an item with the headline numbers that it has; None for a failed request."""
+        headline = {one.name: one for one in compare.headline_metrics(self.task)}
+        found = {name: compare.by_item(one, [item]) for name, one in headline.items()}
+        failed = item["status"] in inspect_logs.ERRORS
+        return Score(
+            # A mapping, since Inspect passes no score with the value nan to a metric.
+            value={name: None if failed else own.get(item["id"]) for name, own in found.items()},
+            reason=None if item["status"] == "ok" else item["status"],
+            metadata=dict(item),
+            **inspect_logs.answer_of(item),
+        )
+
+    def numbers(self, items: Items) -> dict[str, float]:
+        """Return all numbers of the task by name; a number without a value is absent."""
+        with of_task(self.task.name):
+            together = scoring.scored_together(
+                self.task, items, lambda _: VerdictSource(self._judge)
+            )
+        found = aggregation.numbers(self.task, together)
+        return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def make_content(
+    part: JsonObject,
+) -> ContentText | ContentImage | ContentVideo | ContentAudio:
+    """Return a part of a chat message (`messages.messages_of`) in Inspect's form.
+
+    Raises:
+        TasksError: Inspect does not take videos of this format.
+    """
+    kind, media = part["type"], part.get("url")
+    if kind == "text":
+        return ContentText(text=part["text"])
+    if kind == "audio":
+        return ContentAudio(audio=str(media), format="wav")
+    if kind == "video":
+        ending = f".{str(media).rpartition('.')[2].lower()}"
+        if ending not in VIDEO_FORMATS:
+            raise TasksError(
+                f"{media}: Inspect takes videos as {', '.join(VIDEO_FORMATS)}; "
+                "to send pictures instead: -T videos_as_pictures=true"
+            )
+        return ContentVideo(video=str(media), format=VIDEO_FORMATS[ending])
+    if isinstance(media, str):
+        return ContentImage(image=media)
+    png = io.BytesIO()
+    media.save(png, "PNG")
+    return ContentImage(image=f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}")
+
+
+def make_task(
+    name: str, data: str = "", judge: str = "", *, videos_as_pictures: bool = False
+) -> inspect_ai.Task:
+    """Return a task of Inspect.
+
+    Args:
+        name: name of the task.
+        data: the data root, or `sample`; default: the variable LMMS_EVAL_TASKS_DATA.
+        judge: the judge, in a form of docs/judges.md; default: the variable LMMS_EVAL_TASKS_JUDGE,
+            else the paper's judge.
+        videos_as_pictures: True to send pictures of each video, for models that take no videos.
+
+    Raises:
+        PrerequisiteError: data, settings or judge cannot be used.
+    """
+    given = {str(settings.DATA): data, str(settings.JUDGE): judge}
+    options = {variable: value for variable, value in given.items() if value}
+    try:
+        run = InspectRun(name, options, pictures=videos_as_pictures)
+        samples = run.call(run.samples)
+    except TasksError as error:
+        raise PrerequisiteError(str(error)) from error
+
+    @solver(name="prompt")
+    def ask_model() -> Solver:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            if state.epoch > 1:
+                raise TasksError("--epochs: each item has one reply; leave the option out")
+            doc = run.docs[str(state.sample_id)]
+            state.messages = [await anyio.to_thread.run_sync(run.call, run.message, doc)]
+            return await generate(state)
+
+        return solve
+
+    @metric(name="numbers", scores="unreduced")
+    def all_numbers() -> Metric:
+        def compute(scores: list[SampleScore]) -> dict[str, float]:
+            items = [one.score.metadata or {} for one in scores]
+            return run.call(run.numbers, items)
+
+        return compute
+
+    @scorer(metrics=[all_numbers()], name=name)
+    def score_item() -> Scorer:
+        async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
+            def scored() -> Score:
+                doc, output = run.docs[str(state.sample_id)], state.output
+                cut = output.stop_reason == "max_tokens"
+                return run.score(run.item(doc, output.completion, cut=cut))
+
+            return await anyio.to_thread.run_sync(run.call, scored)
+
+        return score
+
+    keys = registry.task_keys(run.benchmark.name, name)
+    wanted = keys.get("generation_kwargs", {})
+    return inspect_ai.Task(
+        name=name,
+        dataset=samples,
+        solver=ask_model(),
+        scorer=score_item(),
+        config=GenerateConfig(
+            max_tokens=wanted.get("max_new_tokens"), temperature=wanted.get("temperature")
+        ),
+        version=str(keys.get("metadata", {}).get("version", 0)),
+        metadata=run.facts,
+    )
+
+
+def _register(name: str) -> None:
+    @inspect_ai.task(name=name)
+    def create(
+        data: str = "", judge: str = "", videos_as_pictures: bool = False
+    ) -> inspect_ai.Task:
+        return make_task(name, data, judge, videos_as_pictures=videos_as_pictures)
+
+
+for _benchmark in registry.usable_benchmarks():
+    for _name in _benchmark.tasks:
+        _register(_name)
