@@ -9,9 +9,11 @@ a run of lmms-eval (docs/python.md). Inspect loads this module as its entry poin
 from __future__ import annotations
 
 import base64
+import functools
 import io
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio.to_thread
@@ -48,7 +50,13 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-VIDEO_FORMATS = {".mp4": "mp4", ".mpeg": "mpeg", ".mpg": "mpeg", ".mov": "mov"}  # Inspect's
+# Inspect's formats of videos, with the types of their data URIs, by the file's ending.
+VIDEO_FORMATS = {
+    ".mp4": ("mp4", "video/mp4"),
+    ".mpeg": ("mpeg", "video/mpeg"),
+    ".mpg": ("mpeg", "video/mpeg"),
+    ".mov": ("mov", "video/quicktime"),
+}
 
 
 class InspectRun:
@@ -149,27 +157,35 @@ def make_content(
 ) -> ContentText | ContentImage | ContentVideo | ContentAudio:
     """Return a part of a chat message (`messages.messages_of`) in Inspect's form.
 
+    Files become data URIs, since Inspect sends no others.
+
     Raises:
         TasksError: Inspect does not take videos of this format.
     """
     kind, media = part["type"], part.get("url")
     if kind == "text":
         return ContentText(text=part["text"])
+    if kind == "image" and not isinstance(media, str):
+        png = io.BytesIO()
+        media.save(png, "PNG")
+        return ContentImage(image=_data_uri("image/png", png.getvalue()))
+    uri = functools.partial(_data_uri, content=Path(media).read_bytes())
+    ending = Path(media).suffix.lower()
+    if kind == "image":
+        return ContentImage(image=uri("image/png" if ending == ".png" else "image/jpeg"))
     if kind == "audio":
-        return ContentAudio(audio=str(media), format="wav")
-    if kind == "video":
-        ending = f".{str(media).rpartition('.')[2].lower()}"
-        if ending not in VIDEO_FORMATS:
-            raise TasksError(
-                f"{media}: Inspect takes videos as {', '.join(VIDEO_FORMATS)}; "
-                "to send pictures instead: -T videos_as_pictures=true"
-            )
-        return ContentVideo(video=str(media), format=VIDEO_FORMATS[ending])
-    if isinstance(media, str):
-        return ContentImage(image=media)
-    png = io.BytesIO()
-    media.save(png, "PNG")
-    return ContentImage(image=f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}")
+        return ContentAudio(audio=uri("audio/wav"), format="wav")
+    if ending not in VIDEO_FORMATS:
+        raise TasksError(
+            f"{media}: Inspect takes videos as {', '.join(VIDEO_FORMATS)}; "
+            "to send pictures instead: -T videos_as_pictures=true"
+        )
+    name, mime = VIDEO_FORMATS[ending]
+    return ContentVideo(video=uri(mime), format=name)
+
+
+def _data_uri(mime: str, content: bytes) -> str:
+    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
 
 
 def make_task(

@@ -1,0 +1,169 @@
+"""The tasks in Inspect: the items and numbers of a run of lmms-eval with the same replies."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import registry, settings
+from lmms_eval_tasks.models import fake_models
+from tests.conftest import BIN, HostRun, Launch, environment, host
+from tests.golden.run import write_replies
+from tests.local_endpoint import LocalEndpoint
+from tests.report import made
+
+inspect_ai = pytest.importorskip(
+    "inspect_ai", reason="inspect-ai is not installed: pip install 'lmms-eval-tasks[inspect]'"
+)
+TASKS = (
+    *("maia_vsv", "maia_oevqa", "maverix_av", "haven_temporal", "cvrr_es_partial_actions"),
+    "maverix_av_oe",  # some of its ratings need two items
+    "movierecapsqa_segment",
+)
+
+
+@pytest.fixture(scope="module")
+def replies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Replies of every status (tests/golden)."""
+    return write_replies(tmp_path_factory.mktemp("replies"))["faulty"]
+
+
+@pytest.fixture(scope="module")
+def judge(sample_root: Path, replies: Path) -> str:
+    return made.recorded(sample_root, replies.with_name("judge.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def of_lmms_eval(launch: Launch, replies: Path, judge: str) -> HostRun:
+    model = ("--model", "tasks_recorded", "--model_args", f"replies={replies}")
+    out = replies.with_name("out")
+    output = ("--log_samples", "--output_path", str(out))
+    env = {settings.JUDGE: judge}
+    done = launch(host(*model, "--tasks", ",".join(TASKS), *output), out, env=env)
+    assert done.code in (0, 3), done.stderr[-3000:]  # 3: some verdicts are not recorded
+    return done
+
+
+@pytest.fixture
+def on_machine(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The environment of the run of lmms-eval."""
+    for name, value in environment(cache).items():
+        monkeypatch.setenv(name, value)
+    yield
+
+
+def evaluated(name: str, texts: Mapping[tuple[str, str], str], logs: Path, **options: Any) -> Any:
+    """The log of a task whose model gives the recorded replies, one after the other."""
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    from lmms_eval_tasks.adapters.inspect_ai import make_task
+
+    task = make_task(name, **options)
+    # With usage, since `mockllm` would else download a vocabulary to count tokens.
+    outputs = [
+        ModelOutput.from_content("mockllm", texts[str(one.id), name]) for one in task.dataset
+    ]
+    for one in outputs:
+        one.usage = ModelUsage()
+    model = get_model("mockllm/model", custom_outputs=outputs)
+    more = {"max_samples": 1, "log_dir": str(logs), "display": "none", "log_images": False}
+    (log,) = inspect_ai.eval(task, model=model, **more)
+    assert log.status == "success", log.error
+    return log
+
+
+def numbers(log: Any) -> dict[str, float]:
+    (score,) = log.results.scores
+    return {name: one.value for name, one in score.metrics.items()}
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", TASKS)
+def test_items_and_numbers_are_those_of_lmms_eval(
+    name: str,
+    of_lmms_eval: HostRun,
+    replies: Path,
+    judge: str,
+    on_machine: None,
+    tmp_path: Path,
+) -> None:
+    log = evaluated(name, fake_models.recorded(replies), tmp_path, judge=judge)
+    items = {one.id: one.scores[name].metadata for one in log.samples}
+    expected = {one["failed"]["id"]: one["failed"] for one in of_lmms_eval.samples(name)}
+    assert len(expected) > 2
+    together = name == "maverix_av_oe"  # the log of Inspect has no ratings of two answers
+    if together:
+        for one in (*items.values(), *expected.values()):
+            one["dimensions"].pop("consistency", None)
+            one["verdicts"].pop("consistency", None)
+    assert json.loads(json.dumps(items)) == expected
+    known = {n: v for n, v in of_lmms_eval.numbers[name].items() if v is not None}
+    assert numbers(log) == known
+    assert len(known) > 2
+    assert "the packaged sample" in " ".join(log.eval.metadata["conditions"])
+
+
+@pytest.mark.host
+def test_the_command(launch: Launch, cache: Path, tmp_path: Path) -> None:
+    """`inspect eval` with a model at an endpoint; its requests are those of the task."""
+    from inspect_ai.log import list_eval_logs, read_eval_log
+
+    with LocalEndpoint(lambda request: "A") as endpoint:
+        model = ("--model", "openai-api/local/any", "--limit", "6", "--display", "plain")
+        pictures = ("-T", "videos_as_pictures=true", "-T", "data=sample")
+        env = {**environment(cache), "LOCAL_BASE_URL": endpoint.url, "LOCAL_API_KEY": "none"}
+        done = subprocess.run(
+            [str(BIN / "inspect"), "eval", "lmms_eval_tasks/maia_vsv", *model, *pictures],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = list_eval_logs(str(tmp_path / "logs"))
+    log = read_eval_log(found)
+    assert (log.status, log.eval.task, len(log.samples)) == (
+        "success",
+        "lmms_eval_tasks/maia_vsv",
+        6,
+    )
+    assert numbers(log)["failed"] == 0
+    chat = endpoint.chats[0].json
+    assert (chat["max_tokens"], chat["temperature"]) == (128, 0)
+    kinds = [part["type"] for part in chat["messages"][0]["content"]]
+    assert kinds == ["image_url"] * 32 + ["text"]
+
+
+def test_every_task_is_registered() -> None:
+    from inspect_ai._util.registry import registry_find
+
+    import lmms_eval_tasks.adapters.inspect_ai  # noqa: F401
+
+    names = {
+        f"lmms_eval_tasks/{task}" for own in registry.usable_benchmarks() for task in own.tasks
+    }
+    found = {
+        str(one.__registry_info__.name) for one in registry_find(lambda info: info.type == "task")
+    }
+    assert names <= found
+
+
+def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
+    from inspect_ai._util.error import PrerequisiteError
+
+    from lmms_eval_tasks.adapters.inspect_ai import make_content, make_task
+
+    with pytest.raises(PrerequisiteError) as raised:
+        make_task("maia_vsv", data=str(tmp_path))
+    assert str(tmp_path) in str(raised.value.message)
+    film = tmp_path / "film.mkv"
+    film.write_bytes(b"")
+    with pytest.raises(Exception, match="-T videos_as_pictures=true"):
+        make_content({"type": "video", "url": str(film)})
