@@ -236,7 +236,8 @@ def make_task(
             def scored() -> Score:
                 doc, output = run.docs[str(state.sample_id)], state.output
                 cut = output.stop_reason == "max_tokens"
-                return run.score(run.item(doc, output.completion, cut=cut))
+                # lmms-eval strips replies, too.
+                return run.score(run.item(doc, output.completion.strip(), cut=cut))
 
             return await anyio.to_thread.run_sync(run.call, scored)
 
