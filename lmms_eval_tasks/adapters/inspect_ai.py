@@ -9,8 +9,8 @@ a run of lmms-eval (docs/python.md). Inspect loads this module as its entry poin
 from __future__ import annotations
 
 import base64
-import functools
 import io
+import mimetypes
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from pathlib import Path
@@ -22,18 +22,21 @@ from inspect_ai._util.error import PrerequisiteError  # printed as one line, wit
 from inspect_ai.dataset import Sample
 from inspect_ai.model import (
     ChatMessageUser,
+    Content,
     ContentAudio,
     ContentImage,
     ContentText,
     ContentVideo,
     GenerateConfig,
+    ModelOutput,
+    get_model,
 )
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from typing_extensions import ParamSpec
 
 from lmms_eval_tasks import context, judges, registry, sample, settings
-from lmms_eval_tasks.benchmark import Doc, Item, Items, Ran
+from lmms_eval_tasks.benchmark import Doc, Items, Ran
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.asking import VerdictSource
 from lmms_eval_tasks.judges.providers.replay import NoJudge
@@ -50,13 +53,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Inspect's formats of videos, with the types of their data URIs, by the file's ending.
-VIDEO_FORMATS = {
-    ".mp4": ("mp4", "video/mp4"),
-    ".mpeg": ("mpeg", "video/mpeg"),
-    ".mpg": ("mpeg", "video/mpeg"),
-    ".mov": ("mov", "video/quicktime"),
-}
+VIDEO_FORMATS = {"video/mp4": "mp4", "video/mpeg": "mpeg", "video/quicktime": "mov"}  # Inspect's
 
 
 class InspectRun:
@@ -75,6 +72,7 @@ class InspectRun:
             settings.take()
             sample.ready()
             prepare.check_tasks([name])
+            run.model = _running_model()
             self.docs = {str(d["id"]): d for d in prepare.usable_docs(self.benchmark, name)}
             self.facts = self._describe()
             # Inspect's event loop and threads do not inherit this context.
@@ -103,14 +101,11 @@ class InspectRun:
         """Return what a function returns in the run's context; any thread may call this."""
         return self._context.copy().run(function, *args, **kwargs)
 
-    def samples(self) -> list[Sample]:
-        """Return the docs as samples of Inspect, with their fields for the log as metadata."""
-        made = []
-        for name, doc in self.docs.items():
-            entry = self.task.log_entry(doc)
-            text, target = messages.text_of(self.task.prompt(doc)), inspect_logs.target_of(entry)
-            made.append(Sample(id=name, input=text, target=target, metadata=entry))
-        return made
+    def sample(self, doc: Doc) -> Sample:
+        """Return a doc as a sample of Inspect, with its fields for the log as metadata."""
+        entry = self.task.log_entry(doc)
+        text, target = messages.text_of(self.task.prompt(doc)), inspect_logs.target_of(entry)
+        return Sample(id=str(doc["id"]), input=text, target=target, metadata=entry)
 
     def message(self, doc: Doc) -> ChatMessageUser:
         """Return the request for a doc; its media are made now, or found in the cache.
@@ -121,16 +116,14 @@ class InspectRun:
         (turn,) = messages.messages_of(self.task.prompt(doc))
         return ChatMessageUser(content=[make_content(part) for part in turn["content"]])
 
-    def item(self, doc: Doc, reply: str, *, cut: bool) -> Item:
-        """Return the item of a reply; `cut` is True if the limit of tokens ended the reply."""
+    def score(self, doc: Doc, output: ModelOutput) -> Score:
+        """Return the item of a reply, with its headline numbers; None for a failed request."""
         entry = {**self.task.log_entry(doc), **messages.media_log(self.task, doc)}
-        if cut:
+        if output.stop_reason == "max_tokens":
             entry["at_limit"] = True
+        reply = output.completion.strip()  # lmms-eval strips replies, too
         with of_task(self.task.name):
-            return scoring.scored(self.task, entry, reply, VerdictSource(self._judge))
-
-    def score(self, item: Item) -> Score:
-        """Return an item with the headline numbers that it has; None for a failed request."""
+            item = scoring.scored(self.task, entry, reply, VerdictSource(self._judge))
         headline = {one.name: one for one in compare.headline_metrics(self.task)}
         found = {name: compare.by_item(one, [item]) for name, one in headline.items()}
         failed = item["status"] in inspect_logs.ERRORS
@@ -138,7 +131,7 @@ class InspectRun:
             # A mapping, since Inspect passes no score with the value nan to a metric.
             value={name: None if failed else own.get(item["id"]) for name, own in found.items()},
             reason=None if item["status"] == "ok" else item["status"],
-            metadata=dict(item),
+            metadata=item,
             **inspect_logs.answer_of(item),
         )
 
@@ -152,9 +145,16 @@ class InspectRun:
         return {name: float(value) for name, value in found.items() if value is not None}
 
 
-def make_content(
-    part: JsonObject,
-) -> ContentText | ContentImage | ContentVideo | ContentAudio:
+def _running_model() -> context.RunModel | None:
+    """Return the model that Inspect evaluates; None if Inspect does not name it yet."""
+    try:
+        model = get_model()
+    except ValueError:
+        return None
+    return context.RunModel(str(model), "chat", {"model": model.name})
+
+
+def make_content(part: JsonObject) -> Content:
     """Return a part of a chat message (`messages.messages_of`) in Inspect's form.
 
     Files become data URIs, since Inspect sends no others.
@@ -165,27 +165,23 @@ def make_content(
     kind, media = part["type"], part.get("url")
     if kind == "text":
         return ContentText(text=part["text"])
-    if kind == "image" and not isinstance(media, str):
+    if isinstance(media, str):
+        mime, content = mimetypes.guess_type(media)[0], Path(media).read_bytes()
+    else:
         png = io.BytesIO()
         media.save(png, "PNG")
-        return ContentImage(image=_data_uri("image/png", png.getvalue()))
-    uri = functools.partial(_data_uri, content=Path(media).read_bytes())
-    ending = Path(media).suffix.lower()
+        mime, content = "image/png", png.getvalue()
+    uri = f"data:{mime};base64,{base64.b64encode(content).decode()}"
     if kind == "image":
-        return ContentImage(image=uri("image/png" if ending == ".png" else "image/jpeg"))
+        return ContentImage(image=uri)
     if kind == "audio":
-        return ContentAudio(audio=uri("audio/wav"), format="wav")
-    if ending not in VIDEO_FORMATS:
+        return ContentAudio(audio=uri, format="wav")
+    if mime not in VIDEO_FORMATS:
         raise TasksError(
-            f"{media}: Inspect takes videos as {', '.join(VIDEO_FORMATS)}; "
+            f"{media}: Inspect takes videos as {', '.join(VIDEO_FORMATS.values())}; "
             "to send pictures instead: -T videos_as_pictures=true"
         )
-    name, mime = VIDEO_FORMATS[ending]
-    return ContentVideo(video=uri(mime), format=name)
-
-
-def _data_uri(mime: str, content: bytes) -> str:
-    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
+    return ContentVideo(video=uri, format=VIDEO_FORMATS[mime])
 
 
 def make_task(
@@ -207,7 +203,7 @@ def make_task(
     options = {variable: value for variable, value in given.items() if value}
     try:
         run = InspectRun(name, options, pictures=videos_as_pictures)
-        samples = run.call(run.samples)
+        samples = [run.call(run.sample, doc) for doc in run.docs.values()]
     except TasksError as error:
         raise PrerequisiteError(str(error)) from error
 
@@ -233,13 +229,8 @@ def make_task(
     @scorer(metrics=[all_numbers()], name=name)
     def score_item() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
-            def scored() -> Score:
-                doc, output = run.docs[str(state.sample_id)], state.output
-                cut = output.stop_reason == "max_tokens"
-                # lmms-eval strips replies, too.
-                return run.score(run.item(doc, output.completion.strip(), cut=cut))
-
-            return await anyio.to_thread.run_sync(run.call, scored)
+            doc = run.docs[str(state.sample_id)]
+            return await anyio.to_thread.run_sync(run.call, run.score, doc, state.output)
 
         return score
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import registry, settings
+from lmms_eval_tasks.cvrr_es.settings import CVRR_NAME
 from lmms_eval_tasks.models import fake_models
 from tests.conftest import BIN, HostRun, Launch, environment, host
 from tests.golden.run import write_replies
@@ -57,7 +58,6 @@ def on_machine(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-
 def evaluated(name: str, texts: Mapping[tuple[str, str], str], logs: Path, **options: Any) -> Any:
     """The log of a task whose model gives the recorded replies, one after the other."""
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -91,8 +91,10 @@ def test_items_and_numbers_are_those_of_lmms_eval(
     replies: Path,
     judge: str,
     on_machine: None,
+    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
+    monkeypatch.setenv(CVRR_NAME, "tasks_recorded")  # the name of the model in the items
     log = evaluated(name, fake_models.recorded(replies), tmp_path, judge=judge)
     items = {one.id: one.scores[name].metadata for one in log.samples}
     expected = {one["failed"]["id"]: one["failed"] for one in of_lmms_eval.samples(name)}
@@ -125,11 +127,12 @@ def test_the_command(launch: Launch, cache: Path, tmp_path: Path) -> None:
     from inspect_ai.log import list_eval_logs, read_eval_log
 
     with LocalEndpoint(lambda request: "A") as endpoint:
-        model = ("--model", "openai-api/local/any", "--limit", "6", "--display", "plain")
+        model = ("--model", "openai-api/local/any", "--limit", "2", "--display", "plain")
+        tasks = ("lmms_eval_tasks/maia_vsv", "lmms_eval_tasks/cvrr_es_partial_actions")
         pictures = ("-T", "videos_as_pictures=true", "-T", "data=sample")
         env = {**environment(cache), "LOCAL_BASE_URL": endpoint.url, "LOCAL_API_KEY": "none"}
         done = subprocess.run(
-            [str(BIN / "inspect"), "eval", "lmms_eval_tasks/maia_vsv", *model, *pictures],
+            [str(BIN / "inspect"), "eval", *tasks, *model, *pictures],
             env=env,
             cwd=tmp_path,
             capture_output=True,
@@ -138,18 +141,21 @@ def test_the_command(launch: Launch, cache: Path, tmp_path: Path) -> None:
             timeout=300,
         )
     assert done.returncode == 0, done.stdout + done.stderr
-    (found,) = list_eval_logs(str(tmp_path / "logs"))
-    log = read_eval_log(found)
-    assert (log.status, log.eval.task, len(log.samples)) == (
-        "success",
-        "maia_vsv",
-        6,
-    )
-    assert numbers(log)["failed"] == 0
-    chat = endpoint.chats[0].json
-    assert (chat["max_tokens"], chat["temperature"]) == (128, 0)
-    kinds = [part["type"] for part in chat["messages"][0]["content"]]
-    assert kinds == ["image_url"] * 32 + ["text"]
+    logs = [read_eval_log(one) for one in list_eval_logs(str(tmp_path / "logs"))]
+    by_task = {one.eval.task.rpartition("/")[2]: one for one in logs}
+    assert by_task.keys() == {"maia_vsv", "cvrr_es_partial_actions"}
+    assert {(one.status, len(one.samples)) for one in logs} == {("success", 2)}
+    assert numbers(by_task["maia_vsv"])["failed"] == 0
+    (sample, _) = by_task["cvrr_es_partial_actions"].samples
+    item = sample.scores["cvrr_es_partial_actions"].metadata
+    assert (item["candidate"], item["status"]) == ("any", "unjudged")
+    assert sample.scores["cvrr_es_partial_actions"].value["acc"] is None
+    limits = {
+        one.json["max_tokens"]: [part["type"] for part in one.json["messages"][0]["content"]]
+        for one in endpoint.chats
+    }
+    assert limits == dict.fromkeys((128, 256), ["image_url"] * 32 + ["text"])
+    assert {one.json["temperature"] for one in endpoint.chats} == {0}
 
 
 def test_every_task_is_registered() -> None:
