@@ -9,15 +9,16 @@ a run of lmms-eval (docs/python.md). Inspect loads this module as its entry poin
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import mimetypes
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 import anyio.to_thread
-import inspect_ai
+from inspect_ai import Task, task
 from inspect_ai._util.error import PrerequisiteError  # printed as one line, without a traceback
 from inspect_ai.dataset import Sample
 from inspect_ai.model import (
@@ -38,9 +39,9 @@ from typing_extensions import ParamSpec
 from lmms_eval_tasks import context, judges, registry, sample, settings
 from lmms_eval_tasks.benchmark import Doc, Items, Ran
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges import Judge
 from lmms_eval_tasks.judges.asking import VerdictSource
 from lmms_eval_tasks.judges.providers.replay import NoJudge
-from lmms_eval_tasks.judges.report import task as of_task
 from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.report import aggregation, compare
 from lmms_eval_tasks.report.exchange import inspect_logs
@@ -48,23 +49,19 @@ from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.utils.conditions import SAMPLE_TEXT, Condition, Kind, condition_lines
 from lmms_eval_tasks.utils.json_files import JsonObject
 
-if TYPE_CHECKING:
-    from lmms_eval_tasks.judges import Judge
-
 P = ParamSpec("P")
 R = TypeVar("R")
 VIDEO_FORMATS = {"video/mp4": "mp4", "video/mpeg": "mpeg", "video/quicktime": "mov"}  # Inspect's
 
 
 class InspectRun:
-    """One task in a run of Inspect: its docs, its judge, and the context of its functions."""
+    """One task in a run of Inspect: its docs, its judge, and the context of its functions.
+
+    Raises:
+        TasksError: data, settings or judge cannot be used.
+    """
 
     def __init__(self, name: str, options: Mapping[str, str], *, pictures: bool) -> None:
-        """Check that the task can run, and read its docs.
-
-        Raises:
-            TasksError: data, settings or judge cannot be used.
-        """
         self.benchmark = registry.of(name)
         self.task = self.benchmark.tasks[name]
         with context.with_options(options), context.begun() as run:
@@ -75,9 +72,8 @@ class InspectRun:
             run.model = _running_model()
             self.docs = {str(d["id"]): d for d in prepare.usable_docs(self.benchmark, name)}
             self.facts = self._describe()
-            # Inspect's event loop and threads do not inherit this context.
-            self._context = copy_context()
-        self._judge: Judge = self.call(self._make_judge)
+            self._context = copy_context()  # Inspect's threads do not inherit this context
+        self._judge = self.call(self._make_judge)
 
     def _describe(self) -> JsonObject:
         """Return the facts about the data, and the conditions of the numbers, for the log."""
@@ -87,8 +83,9 @@ class InspectRun:
         facts, conditions = self.benchmark.describe(Ran(checked.loaded, [name], left_out, {}))
         if settings.is_sample():
             conditions = [Condition(Kind.SAMPLE, SAMPLE_TEXT), *conditions]
-        judge = prepare.describe_judge(self.benchmark) if self.task.judgements else None
-        return {**facts, "conditions": condition_lines(conditions), "judge": judge}
+        if self.task.judgements:
+            facts["judge"] = prepare.describe_judge(self.benchmark)
+        return {**facts, "conditions": condition_lines(conditions)}
 
     def _make_judge(self) -> Judge:
         if not self.task.judgements:
@@ -122,8 +119,7 @@ class InspectRun:
         if output.stop_reason == "max_tokens":
             entry["at_limit"] = True
         reply = output.completion.strip()  # lmms-eval strips replies, too
-        with of_task(self.task.name):
-            item = scoring.scored(self.task, entry, reply, VerdictSource(self._judge))
+        item = scoring.scored(self.task, entry, reply, VerdictSource(self._judge))
         headline = {one.name: one for one in compare.headline_metrics(self.task)}
         found = {name: compare.by_item(one, [item]) for name, one in headline.items()}
         failed = item["status"] in inspect_logs.ERRORS
@@ -137,32 +133,26 @@ class InspectRun:
 
     def numbers(self, items: Items) -> dict[str, float]:
         """Return all numbers of the task by name; a number without a value is absent."""
-        with of_task(self.task.name):
-            together = scoring.scored_together(
-                self.task, items, lambda _: VerdictSource(self._judge)
-            )
-        found = aggregation.numbers(self.task, together)
+        items = scoring.scored_together(self.task, items, lambda _: VerdictSource(self._judge))
+        found = aggregation.numbers(self.task, items)
         return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def _running_model() -> context.RunModel | None:
     """Return the model that Inspect evaluates; None if Inspect does not name it yet."""
-    try:
-        model = get_model()
-    except ValueError:
-        return None
-    return context.RunModel(str(model), "chat", {"model": model.name})
+    with contextlib.suppress(ValueError):
+        return context.RunModel(str(get_model()), "chat", {"model": get_model().name})
+    return None
 
 
 def make_content(part: JsonObject) -> Content:
-    """Return a part of a chat message (`messages.messages_of`) in Inspect's form.
-
-    Files become data URIs, since Inspect sends no others.
+    """Return a part of `messages.messages_of` in Inspect's form, with files as data URIs.
 
     Raises:
         TasksError: Inspect does not take videos of this format.
     """
-    kind, media = part["type"], part.get("url")
+    kind: str = part["type"]
+    media: Any = part.get("url")  # a file or a picture
     if kind == "text":
         return ContentText(text=part["text"])
     if isinstance(media, str):
@@ -186,7 +176,7 @@ def make_content(part: JsonObject) -> Content:
 
 def make_task(
     name: str, data: str = "", judge: str = "", *, videos_as_pictures: bool = False
-) -> inspect_ai.Task:
+) -> Task:
     """Return a task of Inspect.
 
     Args:
@@ -200,8 +190,8 @@ def make_task(
         PrerequisiteError: data, settings or judge cannot be used.
     """
     given = {str(settings.DATA): data, str(settings.JUDGE): judge}
-    options = {variable: value for variable, value in given.items() if value}
     try:
+        options = {variable: value for variable, value in given.items() if value}
         run = InspectRun(name, options, pictures=videos_as_pictures)
         samples = [run.call(run.sample, doc) for doc in run.docs.values()]
     except TasksError as error:
@@ -221,8 +211,7 @@ def make_task(
     @metric(name="numbers", scores="unreduced")
     def all_numbers() -> Metric:
         def compute(scores: list[SampleScore]) -> dict[str, float]:
-            items = [one.score.metadata or {} for one in scores]
-            return run.call(run.numbers, items)
+            return run.call(run.numbers, [one.score.metadata or {} for one in scores])
 
         return compute
 
@@ -235,25 +224,24 @@ def make_task(
         return score
 
     keys = registry.task_keys(run.benchmark.name, name)
-    wanted = keys.get("generation_kwargs", {})
-    return inspect_ai.Task(
+    limits = keys.get("generation_kwargs", {})
+    config = GenerateConfig(
+        max_tokens=limits.get("max_new_tokens"), temperature=limits.get("temperature")
+    )
+    return Task(
         name=name,
         dataset=samples,
         solver=ask_model(),
         scorer=score_item(),
-        config=GenerateConfig(
-            max_tokens=wanted.get("max_new_tokens"), temperature=wanted.get("temperature")
-        ),
+        config=config,
         version=str(keys.get("metadata", {}).get("version", 0)),
         metadata=run.facts,
     )
 
 
 def _register(name: str) -> None:
-    @inspect_ai.task(name=name)
-    def create(
-        data: str = "", judge: str = "", videos_as_pictures: bool = False
-    ) -> inspect_ai.Task:
+    @task(name=name)
+    def create(data: str = "", judge: str = "", videos_as_pictures: bool = False) -> Task:
         return make_task(name, data, judge, videos_as_pictures=videos_as_pictures)
 
 
