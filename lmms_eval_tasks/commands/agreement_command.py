@@ -97,7 +97,7 @@ def agreement_command(
         name = f"{benchmark}_agreement"
         judged = _judged(whose, config, answers, name)
         current.progress.close()
-        usage = current.ledger.as_dicts()
+        usage = current.usage.as_dicts()
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
         check |= {"judge": config.label, "setup": prepare.judge_fingerprint(whose, config)}
