@@ -81,7 +81,7 @@ def _shown_runs(out: Path) -> Sequence[Run]:
     """
     runs = progress.read_progress(out)
     if not runs:
-        if any(out.glob("*/*_results.json")):
+        if any(out.glob("*_results.json")) or any(out.glob("*/*_results.json")):
             raise TasksError(
                 f"{out}: only results of runs that do not tell their progress: lmms-eval-tasks "
                 f"report {out} shows them"
@@ -218,13 +218,16 @@ def _judge(run: Run) -> Iterator[str]:
     work = [process.judge for process in run if process.judge is not None]
     verdicts, failed = sum(one.verdicts for one in work), sum(one.failed for one in work)
     tokens = sum(one.tokens for one in work)
-    if not verdicts and not tokens:
+    skipped = sum(one.skipped for one in work)
+    if not verdicts and not tokens and not skipped:
         return
     costs = [one.cost for one in work]
     cost = None if None in costs else sum(one for one in costs if one is not None)
     why = next((f" (such as: {visible(one.reason)})" for one in work if one.reason), "")
+    more = f", {skipped:,} skipped" if skipped else ""
     yield (
-        f"judge: {verdicts:,} verdicts, {failed:,} failed{why}, {tokens:,} tokens, {price(cost)}"
+        f"judge: {verdicts:,} verdicts, {failed:,} failed{why}{more}, {tokens:,} tokens, "
+        f"{price(cost)}"
     )
 
 
@@ -278,13 +281,16 @@ def _news(run: Run, now: float) -> Iterator[str]:
 def _end(run: Run, phase: progress.Phase, out: Path) -> Iterator[str]:
     """Yield lines about the results of a run that ended, or about the way to continue it."""
     if phase == "scored":
-        files = list(out.glob(f"*/{run[0].stamp}_results.json")) if run[0].stamp else []
+        # In a folder of the model's name, or without one for a model that has no checkpoint.
+        name = f"{run[0].stamp}_results.json"
+        files = [*out.glob(name), *out.glob(f"*/{name}")] if run[0].stamp else []
         yield from (f"results: {file}" for file in files)
-        yield (
-            f"all numbers: lmms-eval-tasks report {out}"
-            if files
-            else f"{out}: its results are not saved (yet)"
-        )
+        if not files:
+            yield f"{out}: its results are not saved (yet)"
+        elif any(files[0].parent.glob(f"{run[0].stamp}_samples_*")):
+            yield f"all numbers: lmms-eval-tasks report {out}"
+        else:
+            yield "its samples are not saved: report and judge need a run with --log_samples"
     elif not any(map(_is_live, run)):
         reasons = {process.reason: None for process in run if process.reason}
         yield from (f"stopped by: {visible(reason)}" for reason in reasons)
