@@ -185,3 +185,36 @@ def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
     film.write_bytes(b"")
     with pytest.raises(Exception, match="-T videos_as_pictures=true"):
         make_content({"type": "video", "url": str(film)})
+
+
+def test_failures_are_no_scores(on_sample: None, tmp_path: Path) -> None:
+    """Of a request, of Inspect's own options, and with other pictures than the default."""
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    from lmms_eval_tasks.adapters.inspect_ai import make_task
+
+    sent: list[int] = []
+
+    def reply(messages: list[Any], *_: Any) -> ModelOutput:
+        sent.append(len(messages[0].content) - 1)
+        if len(sent) == 1:
+            raise ConnectionError("no route")
+        made = ModelOutput.from_content("mockllm", "A", stop_reason="max_tokens")
+        made.usage = ModelUsage()
+        return made
+
+    task = make_task("maia_vsv", videos_as_pictures=True)
+    model = get_model("mockllm/model", custom_outputs=reply)
+    more = {"model": model, "log_dir": str(tmp_path), "display": "none", "max_samples": 1}
+    more |= {"limit": 3, "log_images": False}
+    (log,) = inspect_ai.eval(task, fail_on_error=False, **more)
+    assert [one.error is None for one in log.samples] == [False, True, True]
+    assert not log.samples[0].scores
+    assert log.results.scores[0].scored_samples == 2
+    assert numbers(log)["pair_acc_failed"] == 0
+    assert log.samples[1].scores["maia_vsv"].metadata["at_limit"] is True
+    assert sent == [32, 32, 32]
+    assert Path(log.location.removeprefix("file://")).stat().st_size < 100_000
+    (log,) = inspect_ai.eval(task, epochs=2, **more)
+    assert log.status == "error"
+    assert "--epochs" in log.error.message
