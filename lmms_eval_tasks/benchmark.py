@@ -561,13 +561,11 @@ class Benchmark:
         """
         return {}
 
-    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
+    def known_answers(self, place: Path) -> KnownAnswers | None:  # noqa: ARG002
         """Return answers whose right verdicts are in the data, to test a judge with.
 
         Args:
             place: a folder with the data, or the data file.
-            whole: True if all answers will be judged, not only a sample; `KnownAnswers.tables`
-                requires all.
 
         Returns:
             None if the data hold no such answers.

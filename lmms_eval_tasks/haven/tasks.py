@@ -379,7 +379,7 @@ class Haven(Benchmark):
         window = (doc["video_path"], tuple(doc["picks"]))
         return MediaJob(doc["id"], window, functools.partial(inputs.sampled_frames, *window))
 
-    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
+    def known_answers(self, place: Path) -> KnownAnswers:
         """Return a video's reference summary, rated 5, and another video's, rated 1, as answers."""
         chosen, task = options.current(), self.tasks["haven_v2t"]
         release = released.read_haven(place, chosen)
