@@ -120,18 +120,18 @@ def _board(
         for own in _own_lines(benchmark, lines, side, runs.get(side.label), table)
     ]
     notes = [table["note"]] if table.get("note") else []
-    notes += _sources(lines, named="source" not in table)
+    notes += _sources(lines, with_names="source" not in table)
     notes += _reasons(grid, [titles[name]["title"] for name in table["columns"]])
     return Leaderboard(
         benchmark.name, title, table["caption"], heads, columns, lines, notes, turned
     )
 
 
-def _sources(lines: Sequence[LeaderboardRow], *, named: bool) -> Iterator[str]:
-    """Yield a line on each source of rows, with the rows' names if `named`."""
+def _sources(lines: Sequence[LeaderboardRow], *, with_names: bool) -> Iterator[str]:
+    """Yield a line on each source of rows, with the rows' names if `with_names`."""
     for text in dict.fromkeys(line.source for line in lines if line.source):
         names = ", ".join(line.name for line in lines if line.source == text)
-        yield f"{names if named else 'Source'}: {text}."
+        yield f"{names if with_names else 'Source'}: {text}."
 
 
 def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> Iterator[str]:
