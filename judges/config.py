@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,6 +49,14 @@ _FORMS = (
 _SPEC = re.compile(r"(?P<model>(?!(?i:https?)://)[^@\s]+)(?:@(?P<url>(?i:https?)://\S+))?")
 _REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
 _FILE = (".yml", ".yaml")
+
+
+def environment(dry_run: bool) -> Mapping[str, str]:
+    """Return the process's environment; for an estimate, with a made-up key if none is set.
+
+    An estimate sends no request, so it needs no key.
+    """
+    return {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
 
 
 def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -27,16 +26,6 @@ ForceSimple = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Send no request; print what it would cost.")
 ]
-
-
-def environment(dry_run: bool) -> Mapping[str, str]:
-    """Return the process's environment; for an estimate, with a made-up key if none is set.
-
-    An estimate sends no request, so it needs no key.
-    """
-    from lmms_eval_tasks.judges.config import KEY
-
-    return {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
 
 
 def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], Command]:

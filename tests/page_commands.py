@@ -57,6 +57,7 @@ NO_COMMANDS = (  # how indented blocks start that are none
 OTHERS = (  # options of pip, hf, whisper, sbatch, accelerate, `lmms-eval tasks`
     *("--config-settings", "--local-dir", "--repo-type", "--output_dir", "--output_format"),
     *("--array", "--gres", "--time", "--include-path", "--num_processes"),
+    *("--cpu", "--multi_gpu"),
 )
 PAST = {Path("CHANGELOG.md")}  # names what was removed: tests/golden/test_interface.py
 

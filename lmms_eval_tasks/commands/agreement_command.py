@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks import registry, settings
-from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, DryRun, with_settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges import checks
+from lmms_eval_tasks.judges.config import environment
 from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.terminal_tables import show
@@ -96,7 +97,7 @@ def agreement_command(
         name = f"{benchmark}_agreement"
         judged = _judged(whose, config, answers, name)
         current.progress.close()
-        usage = current.ledger.as_dicts()
+        usage = current.usage.as_dicts()
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
         check |= {"judge": config.label, "setup": prepare.judge_fingerprint(whose, config)}

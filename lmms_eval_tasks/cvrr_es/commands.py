@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, DryRun, with_settings
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.cvrr_es.judge import load_judge_prompt
@@ -20,6 +20,7 @@ from lmms_eval_tasks.cvrr_es.study.reference import AnswerToRate, ReferenceVerdi
 from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
+from lmms_eval_tasks.judges.config import environment
 from lmms_eval_tasks.media.sources import bad_items, stop
 from lmms_eval_tasks.notify import notify, table_console
 from lmms_eval_tasks.report import invalid
@@ -138,7 +139,7 @@ def _tell(
         why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
     print("\n".join(current.report_lines()))
-    return invalid.of_judge(current.ledger.as_dicts(), {config.label})
+    return invalid.of_judge(current.usage.as_dicts(), {config.label})
 
 
 BENCHMARK = "cvrr_es"

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks.command_options import LIMITS, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, with_settings
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.judges.config import environment
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 

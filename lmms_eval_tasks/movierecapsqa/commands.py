@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, DryRun, with_settings
+from lmms_eval_tasks.judges.config import environment
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.terminal_tables import show
 

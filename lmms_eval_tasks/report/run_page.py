@@ -146,7 +146,8 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
     for results in side.results:
         for line in judge_report.of_results(results, by_task=False):
             yield "cost", line
-        if speed := str(Throughput(**results["lmms_eval_tasks"].get("answered", {}))):
+        answered = results.get("lmms_eval_tasks", {}).get("answered", {})
+        if speed := str(Throughput(**answered)):
             yield "speed", speed
         yield "run", f"{results.get('date', '')}, lmms-eval {results.get('lmms_eval_version', '')}"
         yield "command", command(results)

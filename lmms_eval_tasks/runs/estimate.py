@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Item, LoadedData, Task
-from lmms_eval_tasks.command_options import environment
 from lmms_eval_tasks.context import RunModel
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.judges import JudgeConfig, costs, run
 from lmms_eval_tasks.judges.asking import run_scoring
+from lmms_eval_tasks.judges.config import environment
 from lmms_eval_tasks.judges.costs import CostEstimate, default_rate
 from lmms_eval_tasks.judges.prices import Price, counter
 from lmms_eval_tasks.judges.report import dollars, duration, price
@@ -250,7 +250,11 @@ def _measured(
     )
     found = Cost(task, DATA, clips=clips, videos=len(clips), judge=judge)
     found.minutes = None if seconds is None else seconds / 60
-    return _with_model(found, work, model, batch)
+    _with_model(found, work, model, batch)
+    if docs and not replies and not paper.docs:  # no published length, and no example
+        found.reply = found.hours = None
+        found.dollars = found.dollars and None
+    return found
 
 
 def _mean(numbers: Sequence[float]) -> float:

@@ -191,7 +191,7 @@ class RunProgress:
         session = self._context.get(JudgeSession)
         if session is None:
             return None
-        total = session.ledger.total()
+        total = session.usage.total()
         return JudgeProgress(
             verdicts=session.progress.n_done,
             failed=session.progress.failed,

@@ -9,11 +9,11 @@ from typing import NamedTuple, TypeVar
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
-from lmms_eval_tasks.command_options import environment
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import VerdictSource, given_by
+from lmms_eval_tasks.judges.config import environment
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import (

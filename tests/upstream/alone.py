@@ -3,11 +3,10 @@
     python -m tests.upstream.alone [SOURCE ...] [NAME ...]
 
 SOURCE is a folder with lmms-eval's repository, tried beside the installed release. NAME is a
-contribution's folder; without one all are tried. Prints a
-row of the table in upstream/README.md for each contribution, and for transformers those against the
-installed release. Ends with 1 if a contribution does not do what its description says.
-`make test-upstream` runs it; what it shows changes with the contributions and their hosts only, so
-`make test` leaves it out.
+contribution's folder; without one all are tried. Prints a row of the table in upstream/README.md
+for each contribution; those to transformers are tried on the installed release alone. Ends with 1
+if a contribution does not fail before and pass after. `make test` leaves it out: what it shows
+changes with the contributions and their hosts only.
 """
 
 from __future__ import annotations

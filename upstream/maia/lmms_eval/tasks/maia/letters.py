@@ -40,7 +40,7 @@ WHOLE = _re(
 LETTER = _re(FILLER + r"[(\"'\[]{0,3}(?P<letter>[A-Z])(?!\w)(?:(?<='.)|(?!'))(?!-\w|\.\w\.|&\w|\+\+)")
 END = {whole: _re(rf"[ \"'>]*(?:\Z|[\n:;!?<|()\]}}\"✓✗]|\.(?!\.)|- |-\Z|{comma})|{REASON}") for whole, comma in ((False, ","), (True, r",(?:\Z|\n)"))}
 SECOND = _re(
-    r"[)\]}\"']*(?:,? ?\(?\b(?:or|oppure|o|che|nor|né|and|ed?) | ?[/|,&+;:<>] ?|[ \n])(?:l'|(?:la|the|option|opzione) ){0,2}[(\"']*(?P<letter>(?-i:[A-Z]))(?!\w|'\w|-\w|\.\w)"
+    r"[)\]}\"']*(?:,? ?\(?\b(?:or|oppure|o|che|nor|né|and|ed?) | ?[/|,&+;:<>] ?|[ \n](?!\(?[A-Z][).:]{1,2} ?\w))(?:l'|(?:la|the|option|opzione) ){0,2}[(\"']*(?P<letter>(?-i:[A-Z]))(?!\w|'\w|-\w|\.\w)"
     rf"(?= ?(?:\Z|[\n.,:;!?)\]}}\"/])| (?:are|sono|is|è)\b(?! {FALSE}))"
 )
 NAME = _re(r"(?: |-)?(?:[♭♯#]|(?:flat|sharp|major|minor|maggiore|minore|bemolle)\b)|\. ?(?-i:[A-Z])\. ?\w")
@@ -145,6 +145,6 @@ def _whole(text: str, item: dict[str, str]) -> list[Statement]:
         lead = WHOLE.match(text, line)
         is_article = lead["lead"] and not lead["noun"] and text[lead.end() : lead.end() + 1].islower()  # "la a"
         for one in _content(text, item, line, lead.end(), whole=True) if not is_article and fold(text[line:]) not in item.values() else ():
-            if not (listed - one.letters and text[lead.end() + 1 :].strip(" .)]\"'")) and not (line and text[one.end :].strip(" .)]\"'")):
+            if not (listed - one.letters and text[lead.end() + 1 :].split("\n")[0].strip(" .)]\"'")) and not (line and text[one.end :].strip(" .)]\"'")):
                 found.append(one)
     return found
