@@ -306,7 +306,7 @@ class RequestRunner:
     def _known(self, request: ModelRequest) -> tuple[str, str]:
         """Return the id of a request's doc, and a hash of all that decides its reply but the model.
 
-        The hash covers the doc, its text, its media and the sampling.
+        The hash covers the doc, its text, its system text, its media and the sampling.
         """
         name, doc = request.task_name, self._doc(request)
         task = registry.of(name).tasks[name]
@@ -333,8 +333,7 @@ class RequestRunner:
         model, kinds = context.current().model, [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
-            texts = [task.system(self._doc(request))]
-            texts += [part.content for part in parts if part.kind == "text"]
+            texts = [part.content for part in parts if part.kind == "text"]
         return delivery.RequestContent("".join(texts), kinds.count("video"), kinds.count("image"))
 
 
