@@ -317,6 +317,7 @@ class RequestRunner:
         # If this fails, the request fails for the same reason, or is not sent.
         with contextlib.suppress(TasksError, OSError):
             content = [messages.text_of(task.prompt(doc)), task.media_log(doc)]
+            content += filter(None, [task.system(doc)])
         key = json.dumps([name, doc, content, _sampling(request)], sort_keys=True, default=str)
         return str(doc["id"]), hashlib.sha256(key.encode()).hexdigest()[:24]
 
@@ -332,7 +333,8 @@ class RequestRunner:
         model, kinds = context.current().model, [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
-            texts = [part.content for part in parts if part.kind == "text"]
+            texts = [task.system(self._doc(request))]
+            texts += [part.content for part in parts if part.kind == "text"]
         return delivery.RequestContent("".join(texts), kinds.count("video"), kinds.count("image"))
 
 
