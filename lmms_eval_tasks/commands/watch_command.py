@@ -49,12 +49,9 @@ def watch_command(
     """
     runs = _shown_runs(out)
     console = table_console()
-    if once or not sys.stdout.isatty():
+    if once or not sys.stdout.isatty() or console.is_dumb_terminal:  # where nothing can be redrawn
         for part in (one for run in runs for one in view(run, out, time.time(), console.width)):
-            if isinstance(part, Text):
-                console.print(part, soft_wrap=True, highlight=False)
-            else:
-                terminal_tables.show(console, [part])
+            console.print(part, soft_wrap=isinstance(part, Text), highlight=False)
         return
     from rich.console import Group
     from rich.live import Live
@@ -81,7 +78,7 @@ def _shown_runs(out: Path) -> Sequence[Run]:
     """
     runs = progress.read_progress(out)
     if not runs:
-        if any(out.glob("*/*_results.json")):
+        if any(out.glob("*_results.json")) or any(out.glob("*/*_results.json")):
             raise TasksError(
                 f"{out}: only results of runs that do not tell their progress: lmms-eval-tasks "
                 f"report {out} shows them"
@@ -103,7 +100,7 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
         run: the processes of the run.
         out: its `--output_path`.
         now: the present time, in seconds of Unix.
-        width: columns of the terminal; replies are cut there.
+        width: columns of the terminal; replies are cut there, and tables are split.
     """
     phase = _phase(run)
     at = max(process.at for process in run)
@@ -119,7 +116,7 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
     lines = [
         _cut(run[0].model, width),
         f"{state}, {took} since {begins}{several} on {_machines(run)}",
-        *_table(run, phase),
+        *_table(run, phase, width),
         *_judge(run),
     ]
     last = sorted((one for p in run for one in p.last), key=lambda reply: reply.at)
@@ -159,8 +156,8 @@ def _machines(run: Run) -> str:
     return ", ".join(dict.fromkeys(visible(process.machine) for process in run))
 
 
-def _table(run: Run, phase: progress.Phase) -> list[RenderableType]:
-    """Return the table of the tasks' counts."""
+def _table(run: Run, phase: progress.Phase, width: int) -> Sequence[RenderableType]:
+    """Return the table of the tasks' counts, in parts if the terminal is narrow."""
     names = list(dict.fromkeys(task for process in run for task in process.tasks))
     rows = {name: _sum([p.tasks[name] for p in run if name in p.tasks]) for name in names}
     if all(process.asked_at is None for process in run):
@@ -191,7 +188,7 @@ def _table(run: Run, phase: progress.Phase) -> list[RenderableType]:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, row in rows.items():
         table.add_row(Text(visible(name)), *(text(row) for text in columns.values()))
-    return [table]
+    return terminal_tables.parts(table, width)
 
 
 def _sum(rows: Sequence[TaskProgress]) -> TaskProgress:
@@ -218,13 +215,16 @@ def _judge(run: Run) -> Iterator[str]:
     work = [process.judge for process in run if process.judge is not None]
     verdicts, failed = sum(one.verdicts for one in work), sum(one.failed for one in work)
     tokens = sum(one.tokens for one in work)
-    if not verdicts and not tokens:
+    skipped = sum(one.skipped for one in work)
+    if not verdicts and not tokens and not skipped:
         return
     costs = [one.cost for one in work]
     cost = None if None in costs else sum(one for one in costs if one is not None)
     why = next((f" (such as: {visible(one.reason)})" for one in work if one.reason), "")
+    more = f", {skipped:,} skipped" if skipped else ""
     yield (
-        f"judge: {verdicts:,} verdicts, {failed:,} failed{why}, {tokens:,} tokens, {price(cost)}"
+        f"judge: {verdicts:,} verdicts, {failed:,} failed{why}{more}, {tokens:,} tokens, "
+        f"{price(cost)}"
     )
 
 
@@ -278,13 +278,16 @@ def _news(run: Run, now: float) -> Iterator[str]:
 def _end(run: Run, phase: progress.Phase, out: Path) -> Iterator[str]:
     """Yield lines about the results of a run that ended, or about the way to continue it."""
     if phase == "scored":
-        files = list(out.glob(f"*/{run[0].stamp}_results.json")) if run[0].stamp else []
+        # In a folder of the model's name, or without one for a model that has no checkpoint.
+        name = f"{run[0].stamp}_results.json"
+        files = [*out.glob(name), *out.glob(f"*/{name}")] if run[0].stamp else []
         yield from (f"results: {file}" for file in files)
-        yield (
-            f"all numbers: lmms-eval-tasks report {out}"
-            if files
-            else f"{out}: its results are not saved (yet)"
-        )
+        if not files:
+            yield f"{out}: its results are not saved (yet)"
+        elif any(files[0].parent.glob(f"{run[0].stamp}_samples_*")):
+            yield f"all numbers: lmms-eval-tasks report {out}"
+        else:
+            yield "its samples are not saved: report and judge need a run with --log_samples"
     elif not any(map(_is_live, run)):
         reasons = {process.reason: None for process in run if process.reason}
         yield from (f"stopped by: {visible(reason)}" for reason in reasons)

@@ -6,6 +6,7 @@ machine, and a file system over a network shows the lines of an open file late.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -16,13 +17,14 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from lmms_eval_tasks import context
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.run import JudgeSession
+from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils.json_files import Json, read_bytes, write_text
 
 FOLDER = ".lmms_eval_tasks"  # folder of the files, in `--output_path`
@@ -30,8 +32,11 @@ EVERY = 2.0  # seconds between two versions of a file, for up to _FEW processes
 RECENT = 60.0  # seconds whose replies give the present speed
 N_LAST = 3  # last replies in a file
 _FEW, _LONGEST = 8, 400
+_SKIPPED = Status.SKIPPED.value
 _SECRET = re.compile(r"(?i)((?:key|token|secret|password)\w*=)[^,]*")
 
+# A time of Unix; the limit is thousands of years away, so that a date can be made of it.
+Seconds = Annotated[float, Field(ge=0, lt=1e11, allow_inf_nan=False)]
 Phase = Literal["preparing", "generating", "scoring", "scored", "stopped"]
 
 
@@ -52,6 +57,7 @@ class JudgeProgress(BaseModel):
 
     verdicts: int = 0
     failed: int = 0  # verdicts without a score
+    skipped: int = 0  # verdicts that no judge was asked for (--judge none, a budget)
     tokens: int = 0  # of requests and replies
     cost: float | None = 0.0  # dollars; None if a price is unknown
     reason: str = ""  # reason of a failure
@@ -73,11 +79,11 @@ class ProcessProgress(BaseModel):
     rank: int
     processes: int
     machine: str
-    pid: int
+    pid: int = Field(gt=0, lt=2**31)
     model: str
     stamp: str = ""  # first part of the names of the run's results
-    begun: float
-    at: float  # time of this version
+    begun: Seconds
+    at: Seconds  # time of this version
     every: float = EVERY  # seconds to the next version
     phase: Phase = "preparing"
     reason: str = ""  # reason why the run stopped
@@ -182,8 +188,9 @@ class RunProgress:
             seconds = now - (self.progress.asked_at or now)
             self.progress.speed = _speed(len(self._recent), replies, seconds)
             self.progress.at, self.progress.judge = now, self._of_judge()
-            text = self.progress.model_dump_json()
-            with suppress(OSError):
+            text = json.dumps(self.progress.model_dump(), ensure_ascii=False)
+            text = text.encode("utf-8", "replace").decode()  # of half an emoji in a reply
+            with suppress(OSError, ValueError):
                 self._file.parent.mkdir(parents=True, exist_ok=True)
                 write_text(self._file, text)
 
@@ -192,12 +199,15 @@ class RunProgress:
         if session is None:
             return None
         total = session.usage.total()
+        reasons = {status: text for status, text in total.reasons.items() if status != _SKIPPED}
+        skipped = total.by_status.get(_SKIPPED, 0)
         return JudgeProgress(
-            verdicts=session.progress.n_done,
-            failed=session.progress.failed,
+            verdicts=session.progress.n_done - skipped,
+            failed=session.progress.failed - skipped,
+            skipped=skipped,
             tokens=total.prompt_tokens + total.completion_tokens,
             cost=total.cost,
-            reason=next(iter(total.reasons.values()), ""),
+            reason=next(iter(reasons.values()), ""),
         )
 
 

@@ -17,10 +17,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.table import Table
 from typer.testing import CliRunner
 
 from lmms_eval_tasks import context
-from lmms_eval_tasks.commands import cli
+from lmms_eval_tasks.commands import cli, watch_command
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.runs import progress
 from lmms_eval_tasks.runs.progress import (
@@ -78,6 +79,14 @@ def shown(out: Path, width: int = 120) -> str:
     return done.output
 
 
+def test_a_narrow_terminal_splits_the_table_while_it_is_redrawn(tmp_path: Path) -> None:
+    run = [write(tmp_path)]
+    parts = watch_command.view(run, tmp_path, time.time(), 40)
+    tables = [part for part in parts if isinstance(part, Table)]
+    headings = [[str(column.header) for column in table.columns] for table in tables]
+    assert headings == [["task", "replies", "%", "replies/s"], ["task", "time left", "failed"]]
+
+
 def cells(text: str, name: str) -> list[str]:
     """The cells of a row of the table."""
     line = next(line for line in text.splitlines() if line.startswith(f" {name} "))
@@ -110,11 +119,11 @@ def test_a_run_that_goes_on(tmp_path: Path) -> None:
 
 def test_two_processes_are_one_run(tmp_path: Path) -> None:
     for rank in range(2):
-        judge = JudgeProgress(verdicts=2, tokens=5, cost=[0.5, None][rank])
+        judge = JudgeProgress(verdicts=2, skipped=rank, tokens=5, cost=[0.5, None][rank])
         write(tmp_path, rank=rank, processes=3, judge=judge)
     text = shown(tmp_path)
     assert cells(text, TASK) == ["80", "of", "200", "42", "1.00", "2", "min", "4"]
-    assert "judge: 4 verdicts, 0 failed, 10 tokens, unknown price" in text
+    assert "judge: 4 verdicts, 0 failed, 1 skipped, 10 tokens, unknown price" in text
     assert "1 of 3 processes have not written anything yet" in text
     with (tmp_path / FOLDER / "one.1.json").open("r+") as file:
         file.truncate(200)  # half of it: as of a file system over a network
@@ -161,9 +170,14 @@ def test_a_finished_run_names_its_results(tmp_path: Path) -> None:
     assert "finished, 2 min since" in text
     assert cells(text, TASK) == ["100", "of", "100", "100", "0", "3", "of", "100", "90"]
     assert "its results are not saved (yet)" in text
-    results = tmp_path / "m" / "20261128_120000_results.json"
-    results.parent.mkdir()
+    (tmp_path / "m").mkdir()
+    results = tmp_path / "20261128_120000_results.json"
     results.touch()
+    text = shown(tmp_path)
+    assert f"results: {results}" in text.replace("\n", "")
+    assert "its samples are not saved" in text
+    results = results.rename(tmp_path / "m" / results.name)
+    results.with_name(f"20261128_120000_samples_{TASK}.jsonl").touch()
     text = shown(tmp_path)
     assert f"results: {results}" in text.replace("\n", "")
     assert f"all numbers: lmms-eval-tasks report {tmp_path}" in text.replace("\n", "")
@@ -261,7 +275,23 @@ def test_an_error_is_the_reason(error: BaseException, reason: str, tmp_path: Pat
     assert (process.phase, process.reason) == ("stopped", reason)
 
 
-@table("out", ["file", None])
+@table("fields", [{"pid": 2**63}, {"pid": 0}, {"begun": 1e18}, {"at": "nan"}, {"at": -1}])
+def test_a_file_of_impossible_numbers_is_skipped(fields: dict[str, Any], tmp_path: Path) -> None:
+    write(tmp_path)
+    file = tmp_path / FOLDER / "one.0.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+    assert progress.read_progress(tmp_path) == []
+
+
+def test_half_a_character_ends_no_run(tmp_path: Path) -> None:
+    """A server that cuts a reply inside an emoji sends half of it, which UTF-8 cannot write."""
+    with context.begun(), progress.written(arguments(tmp_path), [TASK]):
+        progress.of_run().add_reply(TASK, "1\udcff", "A\ud83d", failed=False)
+    ((process,),) = progress.read_progress(tmp_path)
+    assert [(reply.doc, reply.text) for reply in process.last] == [("1?", "A?")]
+
+
+@table("out", ["file", "nul\0", None])
 def test_a_run_goes_on_without_its_file(out: str | None, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with context.begun(), progress.written(arguments(out and tmp_path / out), [TASK]):
