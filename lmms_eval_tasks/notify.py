@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,6 @@ def table_console() -> Console:
     """Return a console as wide as the terminal; print tables on it with `report.fold.show`."""
     from rich.console import Console
 
-    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+    if sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return Console()
-    return Console(width=UNSEEN)
+    return Console(width=shutil.get_terminal_size((UNSEEN, 0)).columns)  # COLUMNS may be 0

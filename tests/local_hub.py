@@ -35,6 +35,7 @@ class LocalHub:
     file_status: int = 0  # answers requests for files with this status
     code: str = ""  # the hub's own code of such errors: GatedRepo, RepoNotFound
     broken: int = 0  # so many answers with a file end in the middle
+    page: str = ""  # a page that a proxy sends instead of the listing ("api") or files ("resolve")
     changed: bool = False  # files come with other content than the listing says
     requests: list[tuple[str, str, str]] = field(default_factory=list)  # method, path, range
 
@@ -81,6 +82,9 @@ class LocalHub:
         is_file = "/resolve/" in path
         if status := self.status or (self.file_status if is_file else 0):
             _send(request, status, b"{}", {"X-Error-Code": self.code} if self.code else {})
+            return
+        if self.page and f"/{self.page}/" in path:
+            _send(request, 200, b"<html>Log in", {"Content-Type": "text/html"})
             return
         kind = "/api/datasets/" if path.startswith("/api") else f"/{path.split('/')[1]}/"
         owner, name, *rest = path.removeprefix(kind).split("/")

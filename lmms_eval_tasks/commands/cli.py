@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,9 @@ app.add_typer(prompts_app, name="prompts")
 
 def main() -> None:
     """Run the command; an error for the user prints one message and exits with code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal in Latin-1 has no "…"
+            stream.reconfigure(errors="replace")
     try:
         with interrupts.ending(exits=True):
             sys.exit(app(standalone_mode=False))  # typer's exceptions are raised, not printed

@@ -55,6 +55,8 @@ def estimate_command(
     from lmms_eval_tasks.runs import estimate
 
     chosen = registry.selected([name.strip() for name in tasks.split(",") if name.strip()])
+    if not chosen:
+        raise TasksError(f"--tasks {tasks!r}: names no task (all tasks: lmms-eval-tasks list)")
     if rate is not None and rate <= 0:
         raise TasksError(f"--rate {rate:g}: expected a number above 0")
     run_of = {"model": model, "model_args": model_args, "force_simple": force_simple}

@@ -49,12 +49,9 @@ def watch_command(
     """
     runs = _shown_runs(out)
     console = table_console()
-    if once or not sys.stdout.isatty():
+    if once or not sys.stdout.isatty() or console.is_dumb_terminal:  # where nothing can be redrawn
         for part in (one for run in runs for one in view(run, out, time.time(), console.width)):
-            if isinstance(part, Text):
-                console.print(part, soft_wrap=True, highlight=False)
-            else:
-                terminal_tables.show(console, [part])
+            console.print(part, soft_wrap=isinstance(part, Text), highlight=False)
         return
     from rich.console import Group
     from rich.live import Live
@@ -103,7 +100,7 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
         run: the processes of the run.
         out: its `--output_path`.
         now: the present time, in seconds of Unix.
-        width: columns of the terminal; replies are cut there.
+        width: columns of the terminal; replies are cut there, and tables are split.
     """
     phase = _phase(run)
     at = max(process.at for process in run)
@@ -119,7 +116,7 @@ def view(run: Run, out: Path, now: float, width: int) -> list[RenderableType]:
     lines = [
         _cut(run[0].model, width),
         f"{state}, {took} since {begins}{several} on {_machines(run)}",
-        *_table(run, phase),
+        *_table(run, phase, width),
         *_judge(run),
     ]
     last = sorted((one for p in run for one in p.last), key=lambda reply: reply.at)
@@ -159,8 +156,8 @@ def _machines(run: Run) -> str:
     return ", ".join(dict.fromkeys(visible(process.machine) for process in run))
 
 
-def _table(run: Run, phase: progress.Phase) -> list[RenderableType]:
-    """Return the table of the tasks' counts."""
+def _table(run: Run, phase: progress.Phase, width: int) -> Sequence[RenderableType]:
+    """Return the table of the tasks' counts, in parts if the terminal is narrow."""
     names = list(dict.fromkeys(task for process in run for task in process.tasks))
     rows = {name: _sum([p.tasks[name] for p in run if name in p.tasks]) for name in names}
     if all(process.asked_at is None for process in run):
@@ -191,7 +188,7 @@ def _table(run: Run, phase: progress.Phase) -> list[RenderableType]:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, row in rows.items():
         table.add_row(Text(visible(name)), *(text(row) for text in columns.values()))
-    return [table]
+    return terminal_tables.parts(table, width)
 
 
 def _sum(rows: Sequence[TaskProgress]) -> TaskProgress:

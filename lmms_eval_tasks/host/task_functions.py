@@ -108,9 +108,13 @@ def doc_to_visual(doc: Doc) -> list[object]:
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
-    """Return one user turn with the prompt's parts in order, for chat models."""
+    """Return one user turn with the prompt's parts in order, for chat models.
+
+    If the task has a system text, a system turn comes first.
+    """
     delivery.note_request(delivery.request_name(doc["task"], str(doc["id"])))
-    return messages.messages_of(_of(doc["task"])[1].prompt(doc))
+    _, task = _of(doc["task"])
+    return messages.messages_of(task.prompt(doc), task.system(doc))
 
 
 # --- scores of the reply ------------------------------------------------------------------------

@@ -9,25 +9,39 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import lzma
 import os
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Callable, Collection, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from tqdm import tqdm
 
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.errors import DataError, about_file
 
 AGAIN = "run the same command again, which continues"
 TIMEOUT = 60.0  # seconds in which a git server has to list its files
 _POINTER = b"version https://git-lfs"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
+# What zipfile raises about a damaged archive, beside OSError.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+)
+_IGNORED = ("__MACOSX/*", ".*", "*/.*")  # never unpacked: a `.git` could hold commands for git
 
 
 class RemoteFile(NamedTuple):
@@ -115,24 +129,18 @@ class GitFiles:
         Raises:
             DataError: git is missing, or the repository cannot be reached or lacks the commit.
         """
-        place = ("-C", str(folder))
-        self._run("init", "--quiet", str(folder))
+        self._run(folder, "init", "--quiet")
         # Contents are not fetched with the commit, but file by file when they are read.
         for name, value in (("url", self.url), ("promisor", "true")):
-            self._run(*place, "config", f"remote.origin.{name}", value)
-        if self._run(*place, "cat-file", "-t", self.commit, is_check=True).returncode:
-            self._run(*place, "fetch", "--depth=1", "--filter=blob:none", "origin", self.commit)
+            self._run(folder, "config", f"remote.origin.{name}", value)
+        if self._run(folder, "cat-file", "-t", self.commit, is_check=True).returncode:
+            self._run(folder, "fetch", "--depth=1", "--filter=blob:none", "origin", self.commit)
 
         def fetch(target: Path, blob: str) -> None:
-            unfinished = target.with_name(f".{target.name}.part")
-            try:
-                with unfinished.open("wb") as opened:
-                    self._run(*place, "cat-file", "blob", blob, stdout=opened.fileno())
-                unfinished.replace(target)
-            finally:
-                unfinished.unlink(missing_ok=True)
+            with _whole(target) as opened:
+                self._run(folder, "cat-file", "blob", blob, stdout=opened.fileno())
 
-        listing = self._run(*place, "ls-tree", "-rz", self.commit).stdout.decode()
+        listing = self._run(folder, "ls-tree", "-rz", self.commit).stdout.decode()
         files = []
         for line in filter(None, listing.split("\0")):
             about, _, path = line.partition("\t")
@@ -142,20 +150,22 @@ class GitFiles:
         return files
 
     def _run(
-        self, *arguments: str, is_check: bool = False, stdout: int = subprocess.PIPE
+        self, folder: Path, *arguments: str, is_check: bool = False, stdout: int = subprocess.PIPE
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run git without questions to the user; an error becomes a DataError of one line.
+        """Run git in a folder without questions; an error becomes a DataError of one line.
 
         `is_check` is True for a command whose failure is an answer; it does not use the network.
         """
         # A server that sends less than a kilobyte a second for half a minute has stopped.
         slow = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=30")
-        environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        # In a git hook, variables name the user's repository, which is not to be changed.
+        variables = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
+        environment = {**variables, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         if is_check:
             environment["GIT_NO_LAZY_FETCH"] = "1"
         try:
             done = subprocess.run(
-                ["git", *slow, *arguments],
+                ["git", "-C", str(folder), *slow, *arguments],
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 stdin=subprocess.DEVNULL,
@@ -173,7 +183,7 @@ class GitFiles:
             said = done.stderr.decode(errors="replace").strip().splitlines()
             last = said[-1] if said else f"ended with {done.returncode}"
             why = next((line for line in said if line.startswith(("fatal:", "error:"))), last)
-            raise _explain_git_error(self.url, why)
+            raise _explain_git_error(self.url, why, folder)
         return done
 
 
@@ -189,8 +199,8 @@ def download(source: HubFiles | GitFiles, folder: Path, say: Callable[[str], obj
         DataError: a file cannot be had, or its content is not that of its hash; one line that says
             what to do.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         files = source.files(folder)
         if not files:
             raise DataError(
@@ -214,7 +224,7 @@ def download(source: HubFiles | GitFiles, folder: Path, say: Callable[[str], obj
     except OSError as error:
         if error.errno in _NO_SPACE:
             raise DataError(f"{folder}: the disk is full: free some space, then {AGAIN}") from error
-        raise
+        raise DataError(f"{about_file(error) or error}: nothing can be written there") from error
 
 
 def require_space(folder: Path, size: int) -> None:
@@ -243,7 +253,7 @@ def _fetch(url: str, file: RemoteFile, target: Path) -> None:
         target.unlink()
         raise DataError(
             f"{url}: {file.path} came with other content than its hash {file.hash[:12]} says: "
-            f"{AGAIN}"
+            f"{AGAIN}; if that does not help, look for a proxy or mirror that changes files"
         )
 
 
@@ -268,21 +278,34 @@ def _unpack(archive: Path, folder: Path, ignored: Collection[str]) -> None:
             new = {}
             for one in opened.infolist():
                 target = folder / one.filename
-                if one.is_dir() or _matches(one.filename, ("__MACOSX/*", *ignored)):
-                    continue
                 if not target.resolve().is_relative_to(folder.resolve()):
                     raise zipfile.BadZipFile(f"{one.filename} would lie outside of the folder")
+                if one.is_dir() or _matches(one.filename, (*_IGNORED, *ignored)):
+                    continue
                 if not target.is_file() or target.stat().st_size != one.file_size:
                     new[target] = one
             require_space(folder, sum(one.file_size for one in new.values()))
             for target, one in new.items():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                unfinished = target.with_name(f".{target.name}.part")
-                with opened.open(one) as source, unfinished.open("wb") as output:
+                with opened.open(one) as source, _whole(target) as output:
                     shutil.copyfileobj(source, output, 2**20)
-                unfinished.replace(target)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno in _NO_SPACE:
+            raise
         raise DataError(f"{archive}: cannot be unpacked: {error}") from None
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[BinaryIO]:
+    """Context manager with a file to write, which becomes `target` once it is complete."""
+    # With the process's number: two downloads at once must not share a partial file.
+    unfinished = target.with_name(f".{os.getpid()}.part")
+    try:
+        with unfinished.open("wb") as opened:
+            yield opened
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _matches(path: str, patterns: Collection[str]) -> bool:
@@ -297,7 +320,7 @@ def _explain_hub_error(url: str, error: BaseException, *, is_started: bool) -> E
 
     `is_started` is True if the hub answered before. The error's cause may be the one that counts.
     """
-    from huggingface_hub.errors import GatedRepoError, OfflineModeIsEnabled
+    from huggingface_hub.errors import FileMetadataError, GatedRepoError, OfflineModeIsEnabled
 
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) and cause not in chain:
@@ -325,14 +348,20 @@ def _explain_hub_error(url: str, error: BaseException, *, is_started: bool) -> E
         why = f"the hub answered {code}: wait a few minutes, then {AGAIN}"
     else:
         said = next(iter(str(chain[0]).strip().splitlines()), "") or type(chain[0]).__name__
-        why = f"the connection broke ({said}): {AGAIN}"
-        if not is_started:
-            why = f"cannot be reached ({said}): check the network and the proxy (HTTPS_PROXY)"
+        said = said.split(". ")[0]
+        way = "the network, the proxy (HTTPS_PROXY) and, if it is set, HF_ENDPOINT"
+        is_answer = isinstance(error, (ValueError, TypeError)) and not isinstance(error, OSError)
+        if is_answer or any(isinstance(one, FileMetadataError) for one in chain):
+            why = f"the answer is not that of a hub ({said}): check {way}"
+        elif is_started:
+            why = f"the connection broke ({said}): {AGAIN}"
+        else:
+            why = f"cannot be reached ({said}): check {way}"
     return DataError(f"{url}: {why}")
 
 
-def _explain_git_error(url: str, why: str) -> Exception:
-    """Return a DataError of one line for what git said."""
+def _explain_git_error(url: str, why: str, folder: Path) -> Exception:
+    """Return a DataError of one line for what git said about a repository in a folder."""
     if "No space left" in why:
         return OSError(errno.ENOSPC, why)
     if any(text in why for text in ("not our ref", "could not read Username", "not found")):
@@ -340,5 +369,5 @@ def _explain_git_error(url: str, why: str) -> Exception:
     elif any(text in why for text in ("resolve", "onnect", "unable to access")):
         mend = f"check the network and the proxy (HTTPS_PROXY), then {AGAIN}"
     else:
-        mend = AGAIN
+        mend = f"{AGAIN}; if that does not help, remove {folder / '.git'} first"
     return DataError(f"{url}: git: {why}: {mend}")

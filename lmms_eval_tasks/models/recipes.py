@@ -75,12 +75,15 @@ class RowRecipe(NamedTuple):
         return checkpoint_of(self.model)
 
 
+CHECKPOINT = ("pretrained", "model", "model_version")  # arguments that name a checkpoint
+
+
 def checkpoint_of(model: RunModel) -> str:
     """The name of a run's checkpoint; several, separated by commas, for a class that takes several.
 
     It is "" if the model arguments name none.
     """
-    given = (model.arguments.get(name) for name in ("pretrained", "model", "model_version"))
+    given = (model.arguments.get(name) for name in CHECKPOINT)
     return str(next(filter(None, given), ""))
 
 

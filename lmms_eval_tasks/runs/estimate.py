@@ -221,7 +221,7 @@ def _measured(
     tokens, pictures, clips, shows = 0, 0, dict[object, float | None](), set[str]()
     for place, doc in enumerate(docs):
         parts = own.prompt({**doc, "task": task})
-        tokens += plain.count(text_of(parts))
+        tokens += plain.count(own.system(doc) + text_of(parts))
         kinds = [part.kind for part in parts]
         pictures += kinds.count("image") + FRAMES * kinds.count("images")
         shows.update(kinds)
@@ -462,17 +462,36 @@ def describe_basis(each: Sequence[Cost], model: RunModel | None) -> list[str]:
             "with --model and --model_args"
         )
     elif model_facts(model) is None:
-        name = recipes.checkpoint_of(model) or model.name
-        lines.append(
-            f"{name}: size and tokens of a frame are not in leaderboards/recipes/models.yaml, so "
-            "tokens of media, GPU hours and a server's dollars are unknown"
-        )
+        unknown = "tokens of media, GPU hours and a server's dollars are unknown"
+        if name := recipes.checkpoint_of(model):
+            lines.append(
+                f"{name}: size and tokens of a frame are not in leaderboards/recipes/models.yaml, "
+                f"so {unknown}"
+            )
+        else:
+            lines.append(f"{model.name}: {unknown} without a checkpoint{_checkpoints(model.name)}")
     elif any(one.hours for one in each):
         gpus = max(one.gpus for one in each)
         lines.append(f"GPU hours: {gpus} of 80 GB at a time; {FORMULA}")
     elif any(one.hours is None for one in each):
         lines.append(f"GPU hours: unknown: {model.name} sends requests to a server")
     return list(dict.fromkeys(lines))
+
+
+def _checkpoints(model: str) -> str:
+    """Return what to type for the checkpoints that the recipes have of a model, or ""."""
+    arguments = dict.fromkeys(
+        f"{name}={one.model.arguments[name]}"
+        for one in recipes.made_with(model)
+        for name in recipes.CHECKPOINT
+        if one.model.arguments.get(name) and model_facts(one.model)
+    )
+    if not arguments:
+        return ": name it with --model_args"
+    first, *others = arguments
+    first, *others = arguments
+    more = f" (or {', '.join(others)})" if others else ""
+    return f": add --model_args {first}{more}"
 
 
 def estimate_tables(each: Sequence[Cost], rate: float, with_model: bool) -> list[Table]:

@@ -53,8 +53,11 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
     return visuals
 
 
-def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
-    """Return the messages for chat models: one user turn with all parts (docs/design.md)."""
+def messages_of(parts: Sequence[Part], system: str = "") -> list[JsonObject]:
+    """Return the messages for chat models: one user turn with all parts (docs/design.md).
+
+    A system turn with the text `system` comes first, unless the text is empty.
+    """
     content = []
     for part in _fitting(parts):
         if part.kind == "text":
@@ -63,7 +66,8 @@ def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
             content += [{"type": "image", "url": image} for image in _made(part.content)]
         else:
             content.append({"type": part.kind, "url": _made(part.content)})
-    return [{"role": "user", "content": content}]
+    before = [{"role": "system", "content": [{"type": "text", "text": system}]}] if system else []
+    return [*before, {"role": "user", "content": content}]
 
 
 def media_log(task: Task, doc: Doc) -> JsonObject:

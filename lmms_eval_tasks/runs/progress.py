@@ -6,6 +6,7 @@ machine, and a file system over a network shows the lines of an open file late.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -16,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -34,6 +35,8 @@ _FEW, _LONGEST = 8, 400
 _SKIPPED = Status.SKIPPED.value
 _SECRET = re.compile(r"(?i)((?:key|token|secret|password)\w*=)[^,]*")
 
+# A time of Unix; the limit is thousands of years away, so that a date can be made of it.
+Seconds = Annotated[float, Field(ge=0, lt=1e11, allow_inf_nan=False)]
 Phase = Literal["preparing", "generating", "scoring", "scored", "stopped"]
 
 
@@ -76,11 +79,11 @@ class ProcessProgress(BaseModel):
     rank: int
     processes: int
     machine: str
-    pid: int
+    pid: int = Field(gt=0, lt=2**31)
     model: str
     stamp: str = ""  # first part of the names of the run's results
-    begun: float
-    at: float  # time of this version
+    begun: Seconds
+    at: Seconds  # time of this version
     every: float = EVERY  # seconds to the next version
     phase: Phase = "preparing"
     reason: str = ""  # reason why the run stopped
@@ -185,8 +188,9 @@ class RunProgress:
             seconds = now - (self.progress.asked_at or now)
             self.progress.speed = _speed(len(self._recent), replies, seconds)
             self.progress.at, self.progress.judge = now, self._of_judge()
-            text = self.progress.model_dump_json()
-            with suppress(OSError):
+            text = json.dumps(self.progress.model_dump(), ensure_ascii=False)
+            text = text.encode("utf-8", "replace").decode()  # of half an emoji in a reply
+            with suppress(OSError, ValueError):
                 self._file.parent.mkdir(parents=True, exist_ok=True)
                 write_text(self._file, text)
 

@@ -30,15 +30,21 @@ SOURCE = HubFiles("owner/set", ("data/*.json", "*.zip"), ignored=("*vid_only*",)
 TABLE = b"[1, 2, 3]" * 1000
 
 
-def archive(*names: str, content: bytes = b"moving pictures" * 1000) -> bytes:
+def archive(
+    *names: str, content: bytes = b"moving pictures" * 1000, method: int = zipfile.ZIP_STORED
+) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as opened:
+    with zipfile.ZipFile(buffer, "w", method) as opened:
         for name in names:
             opened.writestr(name, content)
     return buffer.getvalue()
 
 
-MEDIA = archive("vid/a.mp4", "vid_only/a.mp4", "__MACOSX/a.mp4")
+# A file of git's could hold commands.
+MEDIA = archive("vid/a.mp4", "vid_only/a.mp4", "__MACOSX/a.mp4", ".git/config", "vid/.a.mp4")
+
+_LZMA = archive("a.mp4", method=zipfile.ZIP_LZMA)
+DAMAGED = _LZMA[:60] + b"\xff" * 40 + _LZMA[100:]
 
 
 @pytest.fixture
@@ -71,9 +77,10 @@ def test_a_data_set_of_the_hub_is_downloaded_once_and_unpacked(
     said: list[str] = []
     downloads.download(SOURCE, tmp_path, said.append)
     assert files_in(tmp_path) == ALL
+    assert not (tmp_path / ".git").exists()
     assert (tmp_path / "data/facts.json").read_bytes() == TABLE
     assert said == [
-        f"{hub.url}/datasets/owner/set: 2 files, of which 2 are to be downloaded (54.3kB) to "
+        f"{hub.url}/datasets/owner/set: 2 files, of which 2 are to be downloaded (84.5kB) to "
         f"{tmp_path}"
     ]
     hub.requests.clear()
@@ -103,6 +110,8 @@ def test_a_data_set_of_the_hub_is_downloaded_once_and_unpacked(
         ({"status": 404, "code": "RepoNotFound"}, r"not there \(404\).* by hand"),
         ({"status": 500}, "the hub answered 500: wait a few minutes, then run the same command"),
         ({"broken": 1000}, "the connection broke .*: run the same command again, which continues"),
+        ({"page": "api"}, r"the answer is not that of a hub .* the proxy \(HTTPS_PROXY\)"),
+        ({"page": "resolve"}, r"the answer is not that of a hub .* if it is set, HF_ENDPOINT"),
         ({"changed": True}, "data/facts.json came with other content than its hash"),
     ],
 )
@@ -164,10 +173,23 @@ def test_other_content_than_expected(
         ("data/a.json", pointer, "data/a.json is only a pointer of Git LFS there"),
         ("b.zip", b"no archive", "b.zip: cannot be unpacked: File is not a zip file"),
         ("c.zip", archive("../c.mp4"), "../c.mp4 would lie outside of the folder"),
+        ("d.zip", archive("a", "a/b"), "d.zip: cannot be unpacked: [Errno 17] File exists: "),
+        ("e.zip", DAMAGED, "e.zip: cannot be unpacked: Corrupt input data"),
     ):
         hub.repositories = {"owner/set": {name: content}}
         assert said in refusal(SOURCE, tmp_path / name)
     assert not (tmp_path / "c.mp4").exists()
+
+
+@pytest.mark.parametrize("place", ["", "data", "data/facts.json/a"])
+def test_something_else_is_in_the_way(hub: LocalHub, tmp_path: Path, place: str) -> None:
+    """A file where a folder has to be, or a folder where a file has to be."""
+    way = tmp_path / "folder" / place
+    way.parent.mkdir(parents=True, exist_ok=True)
+    way.touch()
+    line = refusal(SOURCE, tmp_path / "folder")
+    assert line.startswith(f"{tmp_path / 'folder'}")
+    assert line.endswith(": nothing can be written there")
 
 
 def test_a_disk_without_space(
@@ -243,6 +265,18 @@ def test_a_broken_connection_to_git(repository: tuple[GitFiles, Path], tmp_path:
     assert "of which 2 are" in said[0]
 
 
+def test_the_repository_of_a_git_hook_is_left_alone(
+    repository: tuple[GitFiles, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git sets GIT_DIR for a hook and for what the hook runs."""
+    source, place = repository
+    monkeypatch.setenv("GIT_DIR", str(place / ".git"))
+    before = (place / ".git/config").read_bytes()
+    downloads.download(source, tmp_path / "folder", print)
+    assert (place / ".git/config").read_bytes() == before
+    assert (tmp_path / "folder/.git").is_dir()
+
+
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
@@ -256,6 +290,10 @@ def test_faults_of_git(
     assert "moved or withdrawn; get the files by hand" in refusal(gone, tmp_path / "gone")
     none = GitFiles(f"file://{tmp_path}/gone/away", source.commit)
     assert "git: fatal: '" in refusal(none, tmp_path / "none")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged/.git").touch()
+    line = refusal(source, tmp_path / "damaged")
+    assert line.endswith(f"if that does not help, remove {tmp_path}/damaged/.git first")
     pointer = GitFiles(source.url, source.commit, ("set/pointer.mp4",))
     assert "set/pointer.mp4 is only a pointer of Git LFS there" in refusal(pointer, tmp_path / "p")
     host = GitFiles("https://nowhere.invalid/a/b", source.commit)

@@ -213,6 +213,27 @@ def test_what_is_not_known_is_not_zero(
     assert "prices of 20" in output
 
 
+@table(
+    "model, mend",
+    [
+        (
+            "qwen2_5_vl",
+            "add --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct (or pretrained=Qwen/Qwen2.5-VL"
+            "-72B-Instruct)",
+        ),
+        ("internvl3", "add --model_args pretrained=OpenGVLab/InternVL3-78B"),
+        ("vora", "name it with --model_args"),
+    ],
+)
+def test_a_model_without_a_checkpoint(model: str, mend: str, tmp_path: Path) -> None:
+    _, output = command("--tasks", "maia_vsv", "--data", tmp_path, "--model", model)
+    assert f"are unknown without a checkpoint: {mend}\n" in output
+
+
+def test_no_task_is_an_error() -> None:
+    assert command("--tasks", " , ")[1].startswith("--tasks ' , ': names no task")
+
+
 def test_frames_are_those_of_the_protocol(tmp_path: Path) -> None:
     """`openai` takes 10 by itself; a run of MAIA sets 32, and the user's number goes before."""
     words = ["--tasks", "maia_vsv", "--data", tmp_path, "--model", "openai", "--model_args"]

@@ -17,10 +17,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.table import Table
 from typer.testing import CliRunner
 
 from lmms_eval_tasks import context
-from lmms_eval_tasks.commands import cli
+from lmms_eval_tasks.commands import cli, watch_command
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.runs import progress
 from lmms_eval_tasks.runs.progress import (
@@ -76,6 +77,14 @@ def shown(out: Path, width: int = 120) -> str:
     done = CliRunner().invoke(cli.app, ["watch", str(out), "--once"], env={"COLUMNS": str(width)})
     assert done.exit_code == 0, done.output
     return done.output
+
+
+def test_a_narrow_terminal_splits_the_table_while_it_is_redrawn(tmp_path: Path) -> None:
+    run = [write(tmp_path)]
+    parts = watch_command.view(run, tmp_path, time.time(), 40)
+    tables = [part for part in parts if isinstance(part, Table)]
+    headings = [[str(column.header) for column in table.columns] for table in tables]
+    assert headings == [["task", "replies", "%", "replies/s"], ["task", "time left", "failed"]]
 
 
 def cells(text: str, name: str) -> list[str]:
@@ -266,7 +275,23 @@ def test_an_error_is_the_reason(error: BaseException, reason: str, tmp_path: Pat
     assert (process.phase, process.reason) == ("stopped", reason)
 
 
-@table("out", ["file", None])
+@table("fields", [{"pid": 2**63}, {"pid": 0}, {"begun": 1e18}, {"at": "nan"}, {"at": -1}])
+def test_a_file_of_impossible_numbers_is_skipped(fields: dict[str, Any], tmp_path: Path) -> None:
+    write(tmp_path)
+    file = tmp_path / FOLDER / "one.0.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+    assert progress.read_progress(tmp_path) == []
+
+
+def test_half_a_character_ends_no_run(tmp_path: Path) -> None:
+    """A server that cuts a reply inside an emoji sends half of it, which UTF-8 cannot write."""
+    with context.begun(), progress.written(arguments(tmp_path), [TASK]):
+        progress.of_run().add_reply(TASK, "1\udcff", "A\ud83d", failed=False)
+    ((process,),) = progress.read_progress(tmp_path)
+    assert [(reply.doc, reply.text) for reply in process.last] == [("1?", "A?")]
+
+
+@table("out", ["file", "nul\0", None])
 def test_a_run_goes_on_without_its_file(out: str | None, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with context.begun(), progress.written(arguments(out and tmp_path / out), [TASK]):

@@ -114,6 +114,8 @@ def test_a_narrow_terminal_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     """No column is dropped, no line is longer, and each part has its names."""
     monkeypatch.setenv("COLUMNS", "80")
     assert table_console().width == 80
+    monkeypatch.setenv("COLUMNS", "0")  # of a terminal without a size
+    assert table_console().width == UNSEEN
     cells = {f"judge_acc_{slug}": 0.10 + n / 100 for n, slug in enumerate(SLUGS)}
     cells |= {"judge_acc_avg": 0.31, "judge_acc": 0.32, "judge_acc_valid": 0.33}
     text = printed({**cells, "judge_acc_failed": 7}, "tiny", width=80)
