@@ -15,13 +15,15 @@ import mimetypes
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import anyio.to_thread
 from inspect_ai import Task, task
 from inspect_ai._util.error import PrerequisiteError  # printed as one line, without a traceback
 from inspect_ai.dataset import Sample
 from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageSystem,
     ChatMessageUser,
     Content,
     ContentAudio,
@@ -43,7 +45,8 @@ from lmms_eval_tasks.judges import Judge
 from lmms_eval_tasks.judges.asking import VerdictSource
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.notify import notify
-from lmms_eval_tasks.report import aggregation, compare
+from lmms_eval_tasks.report import aggregation
+from lmms_eval_tasks.report.compare import by_item, headline_metrics
 from lmms_eval_tasks.report.exchange import inspect_logs
 from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.utils.conditions import SAMPLE_TEXT, Condition, Kind, condition_lines
@@ -104,14 +107,15 @@ class InspectRun:
         text, target = messages.text_of(self.task.prompt(doc)), inspect_logs.target_of(entry)
         return Sample(id=str(doc["id"]), input=text, target=target, metadata=entry)
 
-    def message(self, doc: Doc) -> ChatMessageUser:
+    def request(self, doc: Doc) -> list[ChatMessage]:
         """Return the request for a doc; its media are made now, or found in the cache.
 
         Raises:
             TasksError: the media cannot be made, or Inspect does not take them.
         """
-        (turn,) = messages.messages_of(self.task.prompt(doc))
-        return ChatMessageUser(content=[make_content(part) for part in turn["content"]])
+        turns = messages.messages_of(self.task.prompt(doc), self.task.system(doc))
+        *system, user = ([make_content(part) for part in turn["content"]] for turn in turns)
+        return [*(ChatMessageSystem(content=one) for one in system), ChatMessageUser(content=user)]
 
     def score(self, doc: Doc, output: ModelOutput) -> Score:
         """Return the item of a reply, with its headline numbers; None for a failed request."""
@@ -120,8 +124,7 @@ class InspectRun:
             entry["at_limit"] = True
         reply = output.completion.strip()  # lmms-eval strips replies, too
         item = scoring.scored(self.task, entry, reply, VerdictSource(self._judge))
-        headline = {one.name: one for one in compare.headline_metrics(self.task)}
-        found = {name: compare.by_item(one, [item]) for name, one in headline.items()}
+        found = {one.name: by_item(one, [item]) for one in headline_metrics(self.task)}
         failed = item["status"] in inspect_logs.ERRORS
         return Score(
             # A mapping, since Inspect passes no score with the value nan to a metric.
@@ -151,8 +154,7 @@ def make_content(part: JsonObject) -> Content:
     Raises:
         TasksError: Inspect does not take videos of this format.
     """
-    kind: str = part["type"]
-    media: Any = part.get("url")  # a file or a picture
+    kind, media = part["type"], part.get("url", "")  # a file or a picture
     if kind == "text":
         return ContentText(text=part["text"])
     if isinstance(media, str):
@@ -203,7 +205,7 @@ def make_task(
             if state.epoch > 1:
                 raise TasksError("--epochs: each item has one reply; leave the option out")
             doc = run.docs[str(state.sample_id)]
-            state.messages = [await anyio.to_thread.run_sync(run.call, run.message, doc)]
+            state.messages = await anyio.to_thread.run_sync(run.call, run.request, doc)
             return await generate(state)
 
         return solve
@@ -224,16 +226,14 @@ def make_task(
         return score
 
     keys = registry.task_keys(run.benchmark.name, name)
-    limits = keys.get("generation_kwargs", {})
-    config = GenerateConfig(
-        max_tokens=limits.get("max_new_tokens"), temperature=limits.get("temperature")
-    )
+    sampling = keys.get("generation_kwargs", {})
+    tokens, temperature = sampling.get("max_new_tokens"), sampling.get("temperature")
     return Task(
         name=name,
         dataset=samples,
         solver=ask_model(),
         scorer=score_item(),
-        config=config,
+        config=GenerateConfig(max_tokens=tokens, temperature=temperature),
         version=str(keys.get("metadata", {}).get("version", 0)),
         metadata=run.facts,
     )

@@ -11,6 +11,7 @@ import pytest
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.cvrr_es.settings import CVRR_NAME
+from lmms_eval_tasks.haven.settings import HAVEN
 from lmms_eval_tasks.models import fake_models
 from tests.conftest import BIN, HostRun, Launch, environment, host
 from tests.golden.run import write_replies
@@ -171,6 +172,19 @@ def test_every_task_is_registered() -> None:
     prefix = "lmms_eval_tasks/"
     found = {f"{prefix}{one.__registry_info__.name.removeprefix(prefix)}" for one in tasks}
     assert names <= found
+
+
+def test_a_system_text_is_a_system_message(
+    on_sample: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lmms_eval_tasks.adapters.inspect_ai import InspectRun
+
+    monkeypatch.setenv(HAVEN, "system=task")
+    run = InspectRun("haven_temporal", {}, pictures=False)
+    system, user = run.call(run.request, next(iter(run.docs.values())))
+    assert (system.role, user.role) == ("system", "user")
+    assert system.text
+    assert {one.type for one in user.content} == {"text", "image"}
 
 
 def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
