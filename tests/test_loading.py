@@ -308,6 +308,10 @@ def test_data_status_of_some_benchmarks_and_of_odd_roots(sample_root: Path, tmp_
         assert code == 0
         assert "maia: 2 of 100 videos" in told
         assert "haven" not in told
+    brackets = tmp_path / "[bold]x[" / "nope]"  # "[/nope]" ends no markup of rich
+    brackets.mkdir(parents=True)
+    code, told = run("maia", "--data", str(brackets))
+    assert (code, f"{brackets}/maia" in "".join(told.split("\n"))) == (0, True), told
     for words, says in (
         (("--data", str(tmp_path / "none")), f"{tmp_path / 'none'}: no such folder (--data ROOT"),
         (("mai", "--data", str(sample_root)), "no benchmark 'mai'; did you mean maia?"),

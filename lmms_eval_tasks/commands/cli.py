@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from lmms_eval_tasks import __version__, registry, settings
 from lmms_eval_tasks.command_options import with_settings
@@ -24,7 +25,7 @@ from lmms_eval_tasks.commands import (
     watch_command,
 )
 from lmms_eval_tasks.errors import WRONG, DataError, TasksError, about_file, nearest
-from lmms_eval_tasks.notify import notify, table_console
+from lmms_eval_tasks.notify import notify, table_console, visible
 from lmms_eval_tasks.tables.terminal_tables import show
 from lmms_eval_tasks.utils import interrupts
 
@@ -178,7 +179,8 @@ def status(
         kinds = [why.partition(":")[0] for why in found.bad.values()]
         counts += map(str, (found.videos, kinds.count("missing"), kinds.count("unreadable")))
         there = "no" if found.problem else "yes"
-        table.add_row(name, there, str(found.where), found.version or "-", *counts)
+        where = Text(visible(str(found.where)))  # its brackets are no markup of rich
+        table.add_row(name, there, where, found.version or "-", *counts)
         details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
         details += [f"{name}: {video} {why}" for video, why in found.bad.items()]
     show(table_console(), [table])

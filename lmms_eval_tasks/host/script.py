@@ -194,18 +194,18 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     module.print = print_lines  # type: ignore[attr-defined]
 
 
-def _prepare_arguments(args: CommandArguments, told: Mapping[str, Any]) -> None:
+def _prepare_arguments(args: CommandArguments, by_name: Mapping[str, Any]) -> None:
     """Check a run's arguments, and change `args` so that lmms-eval finds our tasks.
 
     Args:
         args: arguments of lmms-eval's `cli_evaluate_single`.
-        told: the same by name, with defaults.
+        by_name: the same by name, with defaults.
 
     Raises:
         TasksError: an argument is wrong.
     """
-    output_path, tasks = told["output_path"], told["tasks"]
-    saves = output_path and told["log_samples"]
+    output_path, tasks = by_name["output_path"], by_name["tasks"]
+    saves = output_path and by_name["log_samples"]
     if settings.value(settings.REPORT) and not saves:
         raise TasksError("--report requires saved samples: add --log_samples --output_path out")
     if output_path:

@@ -129,10 +129,12 @@ def run(out: Path, console: Console) -> bool:
     good = [check.good for check in checks]
     verdict = "[bold green]PASS[/]" if all(good) else "[bold red]FAIL[/]"
     seconds = time.monotonic() - started
+    from rich.markup import escape
+
     for line in (
         f"\n{verdict}  {sum(good)} of {len(good)} numbers as expected, {seconds:.0f} s",
-        f"results  {out}/MODEL/, with all tables; lmms-eval's output is in host.log",
-        f"page     {page}: the four models side by side, and every item"
+        f"results  {escape(str(out))}/MODEL/, with all tables; lmms-eval's output is in host.log",
+        f"page     {escape(str(page))}: the four models side by side, and every item"
         if page
         else r"page     none: pip install 'lmms-eval-tasks\[report]'",
         "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
