@@ -202,7 +202,7 @@ def memory(number: int) -> dict[str, float]:
             kept += pool.map(lambda n: judge.verdict(asked, fields(n)).as_dict(), chunk)
         seconds = time.perf_counter() - start
         grown, peak = _resident("VmRSS") - before, _resident("VmHWM") - before
-        assert len(kept) == run.ledger.total().paid_calls == number
+        assert len(kept) == run.usage.total().paid_calls == number
         assert {verdict["status"] for verdict in kept} == {"ok"}
         run.close()
     return {"grown": grown, "peak": peak, "each": 1000 * seconds / number}

@@ -93,7 +93,7 @@ class LanguageJudge(Judge):
                 why = second.reason if ok else f"{second.reason} (and before: {verdict.reason})"
                 usage = total_usage([verdict, second])
                 verdict = replace(second, repaired=ok, reason=why, usage=usage)
-            self._run.ledger.verdict(self.config.label, verdict)
+            self._run.usage.verdict(self.config.label, verdict)
             found.append(verdict)
         return found
 
@@ -111,7 +111,7 @@ class LanguageJudge(Judge):
 
         def took(sample: int, reply: JudgeReply, *, paid: bool) -> None:
             results[sample] = reply
-            self._run.ledger.reply(label, reply, paid=paid, cost=self._cost(reply))
+            self._run.usage.reply(label, reply, paid=paid, cost=self._cost(reply))
 
         def missing() -> list[int]:
             unanswered = [sample for sample in samples if sample not in results]
@@ -171,7 +171,7 @@ class LanguageJudge(Judge):
 
         # The budget computes a call's upper bound when the call is sent: earlier bills improve it.
         return traffic.ask(
-            attempt, self.config.retries, partial(run.ledger.retry, self.config.label)
+            attempt, self.config.retries, partial(run.usage.retry, self.config.label)
         )
 
     def _reckoned(

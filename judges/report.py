@@ -75,7 +75,7 @@ class UsageRow:
         return self.paid_calls + self.cached_calls
 
 
-class Ledger:
+class UsageCounter:
     """Counts by task and judge; thread-safe."""
 
     def __init__(self) -> None:
@@ -157,9 +157,9 @@ class Progress:
     """
 
     def __init__(
-        self, ledger: Ledger, in_flight: Callable[[], int] = int, *, enabled: bool = True
+        self, usage: UsageCounter, in_flight: Callable[[], int] = int, *, enabled: bool = True
     ) -> None:
-        self._ledger, self._in_flight = ledger, in_flight
+        self._usage, self._in_flight = usage, in_flight
         self._enabled, self._lock = enabled, threading.Lock()
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
@@ -195,7 +195,7 @@ class Progress:
                 self._print()
 
     def _print(self) -> None:
-        self._shown, total = self.n_done, self._ledger.total()
+        self._shown, total = self.n_done, self._usage.total()
         of = f" of {self._expected:,}" if self._expected >= self.n_done else ""
         told = f"judging: {self.n_done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
@@ -254,9 +254,9 @@ def of_results(results: Mapping[str, Json], *, by_task: bool = True) -> list[str
     """Return lines about the judges of a saved run, from our section of its results."""
     if not (work := results.get("lmms_eval_tasks", {}).get("judges")):
         return []
-    ledger = Ledger()
-    ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
-    return usage_lines(ledger.rows(), work["prices"])
+    usage = UsageCounter()
+    usage.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
+    return usage_lines(usage.rows(), work["prices"])
 
 
 def departures(departed: Iterable[Sequence[str]]) -> list[str]:

@@ -31,7 +31,7 @@ from lmms_eval_tasks.judges.limits import (
 from lmms_eval_tasks.judges.prices import PriceList, load_prices
 from lmms_eval_tasks.judges.providers.endpoint import Endpoint, room
 from lmms_eval_tasks.judges.providers.exchange import Provider
-from lmms_eval_tasks.judges.report import Ledger, Progress, departures, task, usage_lines
+from lmms_eval_tasks.judges.report import Progress, UsageCounter, departures, task, usage_lines
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
@@ -83,8 +83,8 @@ class JudgeSession:
         rank = self._rank = int(env.get("RANK", 0))
         self._world = int(env.get("WORLD_SIZE", 1))
         self.limits, self._share = limits, partial(share, rank=rank, world=self._world)
-        self.ledger, self._wrap = Ledger(), wrap
-        self.progress = Progress(self.ledger, self._in_flight, enabled=progress and rank == 0)
+        self.usage, self._wrap = UsageCounter(), wrap
+        self.progress = Progress(self.usage, self._in_flight, enabled=progress and rank == 0)
         self.prices = prices or load_prices()
         self.budget = Budget(self._share(limits.max_calls), self._share(limits.max_cost))
         self._flight = limits.concurrency or CONCURRENCY
@@ -211,7 +211,7 @@ class JudgeSession:
     def report_lines(self) -> list[str]:
         """Return lines on the judges' work and costs, and on endpoints that were given up."""
         departed = departures(self.departed())
-        return [*usage_lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
+        return [*usage_lines(self.usage.rows(), self.prices.origin), *departed, *self.stopped()]
 
     def departed(self) -> list[tuple[str, str, str]]:
         """Return the endpoints' departures: judge, "ignored" or "left out", parameter."""
@@ -228,7 +228,7 @@ class JudgeSession:
             end.breaker.open("interrupted")
         for provider in self._asked:
             provider.close()
-        if not (paid := self.ledger.total().paid_calls):
+        if not (paid := self.usage.total().paid_calls):
             return ""
         where = "not kept (no cache)" if self.cache is None else f"kept in {self.cache.path}"
         return f"{paid:,} new replies of the judge are {where}"
@@ -252,7 +252,7 @@ class _Outermost(Judge):
         found = self._judge.verdicts(criterion, fields, samples)
         if self.config.endpoints != (self.config,):  # a language model counts its own verdicts
             for verdict in found:
-                self._run.ledger.verdict(self.config.label, verdict)
+                self._run.usage.verdict(self.config.label, verdict)
         self._run.progress.count(sum(one.score is None for one in found), len(found))
         own = judge_fingerprint(self.config, criterion)
         return [replace(verdict, setup=own) for verdict in found]

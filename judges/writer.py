@@ -11,9 +11,10 @@ model (`run_units`) it is the run; with stand-ins (`estimated`) it is the estima
         said = yield from needed(FACTS.want(given, {"narration": narration}, A_FACT))
         return (yield from needed(PAIRS.want(given, {"facts": said.facts}, A_PAIR)))
 
-The requests go through the judges' layer, with its providers, cache, limits, budget and ledger. A
-reply is checked by its schema, requested once more if it does not fit, and stored as soon as it
-arrives. So a run that was ended goes on where it stopped, and nothing is paid for twice.
+The requests go through the judges' layer, with its providers, cache, limits and budget, and are
+counted there. A reply is checked by its schema, requested once more if it does not fit, and stored
+as soon as it arrives. So a run that was ended goes on where it stopped, and nothing is paid for
+twice.
 """
 
 from __future__ import annotations

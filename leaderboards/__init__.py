@@ -11,6 +11,10 @@ these gives the reason why there is none. In values, `{column}`, `{group}` and `
 cell's own. A value may differ by kind. The kind is the row's group, unless `kind` names another;
 the value of "" is for all other kinds.
 
+`beside` are tables of other origin, of the same form. If others than the benchmark's authors print
+a row, or the authors print a table elsewhere, its `source` names an entry of `sources`: `kind`
+(paper, dataset card, challenge), `place`, and `conditions`, which also say what we could not see.
+
 `layouts` are our tables in the papers' form, which tables/layouts.py draws. A layout has
 
 - `title`, `notes` below the table, and `names`: the heading and the text of each name of a line;
@@ -144,6 +148,14 @@ def title(table: Mapping[str, Json]) -> str:
     return table.get("label") or f"Table {table['number']}"
 
 
+def source(
+    board: Mapping[str, Json], table: Mapping[str, Json], row: Mapping[str, Json]
+) -> Mapping[str, str] | None:
+    """Return kind, place and conditions of a row that the paper or the release does not have."""
+    name = row.get("source") or table.get("source")
+    return board["sources"][name] if name else None
+
+
 def printed_rows(board: Mapping[str, Json], table: Mapping[str, Json]) -> list[PrintedRow]:
     """Return the rows of a file's table."""
     models: Mapping[str, str] = board["models"]
@@ -219,7 +231,8 @@ class Headline(NamedTuple):
 
     metric: str  # name of the metric
     chance: float | None  # value of guessing; None if that depends on the data
-    # Name and identity of a row -> figure in our unit.
+    # Name and identity of a row -> figure in our unit. Rows that others publish are left out,
+    # because their judge or frames may differ.
     papers: Mapping[tuple[str, str | None], float]
 
 
@@ -244,13 +257,14 @@ def headline(task: str) -> Headline | None:
         return None
     ours = OurNumber(task, entry["metric"])
     published: dict[tuple[str, str | None], float] = {}
-    for table in board["tables"]:
+    for table in stored_tables(board):
         # If several tables have a number, the first one counts.
         published = published or {
             (cell.model, cell.identity): cell.value
-            for line in cells(board, table)
+            for line, row in zip(cells(board, table), table["rows"], strict=True)
             for cell in line
             if cell.ours == ours and cell.figure is not None
+            if source(board, table, row) is None
         }
     return Headline(entry["metric"], entry.get("chance"), published)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.commands.notebook import read_run as read_run
     from lmms_eval_tasks.commands.notebook import score_reply as score_reply
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 # In a checkout, the folders `utils/`, `judges/` and `leaderboards/` lie beside this folder
 # (pyproject.toml maps them into the package). Python that runs in the checkout imports this folder

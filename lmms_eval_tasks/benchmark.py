@@ -200,6 +200,8 @@ class Task(Generic[D, K, I]):
     extra_metrics: Callable[[Sequence[I]], Sequence[Metric[I]]] = lambda items: ()  # noqa: ARG005
     # Returns the number of frames that the model should see, if the protocol fixes it; else None.
     frames: Callable[[D], int | None] = lambda doc: None  # noqa: ARG005
+    # Returns the system text that chat models get before the parts; "" without one.
+    system: Callable[[D], str] = lambda doc: ""  # noqa: ARG005
     # Returns fields for the log that describe the media that the model got.
     media_log: Callable[[D], Fields] = lambda doc: {}  # noqa: ARG005
     # Scores several items together, after all replies: yields an item's id and a scoring that
@@ -561,13 +563,11 @@ class Benchmark:
         """
         return {}
 
-    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
+    def known_answers(self, place: Path) -> KnownAnswers | None:  # noqa: ARG002
         """Return answers whose right verdicts are in the data, to test a judge with.
 
         Args:
             place: a folder with the data, or the data file.
-            whole: True if all answers will be judged, not only a sample; `KnownAnswers.tables`
-                requires all.
 
         Returns:
             None if the data hold no such answers.

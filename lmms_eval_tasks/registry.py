@@ -24,7 +24,7 @@ from fnmatch import fnmatch
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
 from lmms_eval_tasks.notify import notify
@@ -196,6 +196,30 @@ def benchmarks_of(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]
 
 def groups(name: str) -> Mapping[str, list[str]]:
     """Return a benchmark's groups in alphabetical order, each with its tasks and subgroups."""
+    found = {}
+    place = folder(name)
+    for file in sorted(place.glob("*.yaml") if place else ()):
+        read = _read_yaml(file)
+        if "group" in read:
+            found[read["group"]] = list(read["task"])
+    return found
+
+
+def task_keys(name: str, task: str) -> dict[str, Any]:
+    """Return the keys of a task's YAML file and of the files that it includes.
+
+    The value of a key with a `!function` is None.
+    """
+    keys: dict[str, Any] = {}
+    file: Path | None = Path(task_file(name, task))
+    while file is not None:
+        keys = {**_read_yaml(file), **keys}
+        included = keys.pop("include", None)
+        file = file.with_name(included) if included else None
+    return keys
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
     import yaml
 
     # The C loader, if PyYAML has it, takes a tenth of the time.
@@ -203,13 +227,7 @@ def groups(name: str) -> Mapping[str, list[str]]:
         """A YAML loader that ignores lmms-eval's `!function`."""
 
     Plain.add_constructor("!function", lambda loader, node: None)  # noqa: ARG005
-    found = {}
-    place = folder(name)
-    for file in sorted(place.glob("*.yaml") if place else ()):
-        read = yaml.load(file.read_text(encoding="utf-8"), Plain)  # noqa: S506 - a safe loader
-        if "group" in read:
-            found[read["group"]] = list(read["task"])
-    return found
+    return cast("dict[str, Any]", yaml.load(file.read_text(encoding="utf-8"), Plain))  # noqa: S506 - a safe loader
 
 
 def selected(names: Collection[str]) -> list[str]:

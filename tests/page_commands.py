@@ -54,10 +54,10 @@ NO_COMMANDS = (  # how indented blocks start that are none
     ),
     *("model: ", "panel: ", "debate: ", "date: ", '{"videoId"'),
 )
-OTHERS = (  # options of pip, hf, whisper, sbatch, accelerate, `lmms-eval tasks`
+OTHERS = (  # options of pip, hf, whisper, sbatch, accelerate, inspect, `lmms-eval tasks`
     *("--config-settings", "--local-dir", "--repo-type", "--output_dir", "--output_format"),
     *("--array", "--gres", "--time", "--include-path", "--num_processes"),
-    *("--cpu", "--multi_gpu"),
+    *("--cpu", "--multi_gpu", "--epochs", "--no-log-images"),
 )
 PAST = {Path("CHANGELOG.md")}  # names what was removed: tests/golden/test_interface.py
 
@@ -346,6 +346,15 @@ def _of_others(words: list[str], whole: bool) -> None:
     """Of a program that is not here: read by people."""
 
 
+def _inspect(words: list[str], whole: bool) -> None:
+    """Tasks of this package, by Inspect's own parser."""
+    from inspect_ai._cli.main import inspect
+
+    command = inspect.commands[words[0]]
+    given = command.make_context(words[0], words[1:]).params
+    assert {one.removeprefix("lmms_eval_tasks/") for one in given.get("tasks") or ()} <= tasks()
+
+
 PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "lmms_eval": _lmms_eval,
     "lmms-eval-tasks": _ours,
@@ -356,6 +365,7 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "pip": _pip,
     "hf": _hub,
     "export": _export,
+    "inspect": _inspect,
     **dict.fromkeys(("accelerate", "git", "sbatch", "set", "whisper"), _of_others),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.commands import authors_prompts
 from lmms_eval_tasks.errors import PromptError
+from lmms_eval_tasks.haven.options import KINDS
 from lmms_eval_tasks.judges import debate
 from tests.checks import table
 
@@ -158,6 +161,23 @@ def test_where_a_text_stands(source: dict[str, Any], text: str, tmp_path: Path) 
             raise error
     else:
         assert found == text
+
+
+def test_havens_system_texts_are_those_of_each_task(tmp_path: Path) -> None:
+    """Each of the six tasks with pictures has a file with a constant of its own."""
+    place = resources.files("lmms_eval_tasks.haven") / "prompts" / "authors.json"
+    (entry,) = json.loads(place.read_text(encoding="utf-8"))
+    parts = entry["files"]["system.yml"]
+    assert tuple(parts) == KINDS
+    files = {source["in"][0]: f'SYSTEM_PROMPT = (\n "Be {kind}. "\n "Now."\n)\n'
+             for kind, source in parts.items()}  # fmt: skip
+    assert len(files) == len(KINDS)
+    build(tmp_path, files)
+    found = {
+        kind: authors_prompts._part(tmp_path / source["in"][0], kind, source)
+        for kind, source in parts.items()
+    }
+    assert found == {kind: f"Be {kind}. Now." for kind in KINDS}
 
 
 def test_nothing_is_written_where_a_part_or_the_repository_is_not_known(tmp_path: Path) -> None:

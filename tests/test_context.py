@@ -98,9 +98,9 @@ def test_what_is_told_of_a_model() -> None:
         found = CliRunner().invoke(app, ["models", *words])
         return found.output if found.exception is None else str(found.exception)
 
-    assert "\n  32 frames: max_frames_num=32" in told("openai_compatible")  # an alias
-    assert "\nglm4v, lmms-eval 0.7.3" in told("gemma3", "glm4v")
-    assert "    none: Sound only." in told("whisper")
+    assert "\n  32 frames    max_frames_num=32" in told("openai_compatible")  # an alias
+    assert "\nglm4v: a model of lmms-eval 0.7.3" in told("gemma3", "glm4v")
+    assert "no videos or pictures: Sound only." in told("whisper")
     assert told("qwen_2_5_vl").endswith(
         "no such model in lmms-eval 0.7.3; did you mean qwen2_5_vl?"
     )

@@ -22,7 +22,7 @@ PLACES = {
 }
 # From the top to the ground: a room imports of its own floor, without circles, and of those below.
 FLOORS = (
-    {"commands", "host", "doctor"},
+    {"commands", "host", "doctor", "adapters"},
     {"runs", "sample", "models", "command_options", *registry.NAMES},
     {"report"},
     {"benchmark", "tables", "media"},

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.leaderboards import printed_rows, stored
+from lmms_eval_tasks.leaderboards import headline, printed_rows, source, stored
 from lmms_eval_tasks.registry import NAMES as BENCHMARKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -144,7 +144,52 @@ def test_the_page_shows_every_stored_cell(benchmark):
             assert [one for cell in fields[front:] for one in figures(cell)] == values
             assert {row.name, row.identity} & set(fields[:front])
             known = {row.name, row.identity, board["groups"][row.group], ""}
+            known |= {board["sources"][raw["source"]]["kind"]} if "source" in raw else set()
             assert set(fields[:front]) <= {*known, *raw.get("attributes", [])}
+            # Kind, place and conditions of a row that others publish.
+            told = source(board, table, raw) or {}
+            assert [one for one in told.values() if one not in text] == []
+
+
+def test_rows_of_others_have_a_kind_and_are_in_no_headline():
+    board = stored("cvrr_es")
+    elsewhere = board["beside"]["elsewhere"]
+    found = {
+        row["name"]: (source(board, elsewhere, row)["kind"], str(row["cells"][0]))
+        for row in elsewhere["rows"]
+    }
+    assert found == {
+        "DIVE": ("challenge", "81.44"),
+        "CoPE-VideoLM-7B": ("paper", "49.1"),
+        "LLaVA-Video-7B": ("paper", "43.6"),
+        "LLaVA-OV-7B": ("paper", "42.6"),
+        "TimeChat": ("paper", "35.9"),
+    }
+    # The release's rows, with its own TimeChat, stand beside a run's number.
+    papers = headline("cvrr_es").papers
+    assert len(papers) == 11
+    assert papers["TimeChat", "TimeChat"] == pytest.approx(0.3289)
+    assert papers["GPT4o", "GPT-4o"] == max(papers.values())
+
+
+def test_the_card_has_table_5_by_model():
+    """Table 5's rows of models are the means of the card's, to rounding."""
+    board = stored("movierecapsqa")
+    card, table = board["beside"]["card"], tables("movierecapsqa")[5]
+    open_models = {"Qwen2.5-VL", "MiniCPM-o", "LLaVA-NeXT-Video"}
+    for row in table["rows"]:
+        score, _, group = row["group"].partition("_")
+        if group == "human" or not row["name"].endswith("Models"):
+            continue
+        own = [
+            one["cells"][1:]
+            for one in card["rows"]
+            if one["group"] == score and "Human" not in one["name"]
+            if (one["name"] in open_models) == (group == "open")
+        ]
+        assert len(own) == (3 if group == "open" else 4)
+        for printed_mean, column in zip(row["cells"], zip(*own, strict=True), strict=True):
+            assert abs(printed_mean - sum(column) / len(column)) <= 0.01, row["group"]
 
 
 # --- text --------------------------------------------------------------------------------------

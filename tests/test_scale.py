@@ -111,7 +111,7 @@ def test_the_job_array_is_a_script_and_the_host_takes_its_command(
 ) -> None:
     from lmms_eval import __main__ as host
 
-    page = Path(__file__).parents[1] / "docs" / "performance.md"
+    page = Path(__file__).parents[1] / "docs" / "several_gpus.md"
     (script,) = re.findall(
         r"^```bash\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
     )

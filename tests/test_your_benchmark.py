@@ -144,7 +144,7 @@ def test_it_runs_and_every_command_knows_it(
     assert "61.5" in told, told
     told = environment.run("lmms-eval-tasks", "estimate", "--tasks", "toy_qa", "--judge", "gpt-4o")
     (line,) = (one for one in told.splitlines() if "toy_qa" in one and " 9 " in one)
-    assert line.split()[1] == line.split()[3] == "9"  # generations and verdicts
+    assert line.split()[1] == line.split()[6] == "9"  # requests to the model and to the judge
 
 
 def test_its_option_is_a_condition_of_its_numbers(environment: Environment) -> None:

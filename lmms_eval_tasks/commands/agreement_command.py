@@ -64,7 +64,7 @@ def agreement_command(
         raise TasksError("--dry-run makes no results: leave --output out")
     if output is not None:
         check_output(output)
-    known, title = _known_answers(whose, source, whole=count is None)
+    known, title = _known_answers(whose, source)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         config = prepare.judge_config(whose, env=environment(dry_run) if dry_run else None)
         if config.provider == NONE:
@@ -97,7 +97,7 @@ def agreement_command(
         name = f"{benchmark}_agreement"
         judged = _judged(whose, config, answers, name)
         current.progress.close()
-        usage = current.ledger.as_dicts()
+        usage = current.usage.as_dicts()
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
         check |= {"judge": config.label, "setup": prepare.judge_fingerprint(whose, config)}
@@ -128,9 +128,7 @@ def _count(items: str) -> int | None:
     return int(items) or None
 
 
-def _known_answers(
-    whose: Benchmark, source: Path | None, *, whole: bool
-) -> tuple[KnownAnswers, str]:
+def _known_answers(whose: Benchmark, source: Path | None) -> tuple[KnownAnswers, str]:
     """Return the answers of `--from`, of the user's data, or of the sample, and a title.
 
     Raises:
@@ -139,7 +137,7 @@ def _known_answers(
     from lmms_eval_tasks import sample
 
     place = source or settings.data_folder(whose.name)
-    found = whose.known_answers(place, whole=whole) if source or place.is_dir() else None
+    found = whose.known_answers(place) if source or place.is_dir() else None
     if found is None:
         if source is not None:
             where = "name other data with --from PATH (docs/judges.md), or leave --from out"
@@ -149,7 +147,7 @@ def _known_answers(
             "PATH for other data)"
         )
         place = sample.build_sample(settings.cache_dir() / settings.SAMPLE) / whose.name
-        found = whose.known_answers(place, whole=whole)
+        found = whose.known_answers(place)
     if found is None:
         raise DataError(f"{whose.title} has no answers with known verdicts")
     return found, f"{whose.title}{', packaged sample' * sample.is_current(place)}"

@@ -220,13 +220,16 @@ def _judge(run: Run) -> Iterator[str]:
     work = [process.judge for process in run if process.judge is not None]
     verdicts, failed = sum(one.verdicts for one in work), sum(one.failed for one in work)
     tokens = sum(one.tokens for one in work)
-    if not verdicts and not tokens:
+    skipped = sum(one.skipped for one in work)
+    if not verdicts and not tokens and not skipped:
         return
     costs = [one.cost for one in work]
     cost = None if None in costs else sum(one for one in costs if one is not None)
     why = next((f" (such as: {visible(one.reason)})" for one in work if one.reason), "")
+    more = f", {skipped:,} skipped" if skipped else ""
     yield (
-        f"judge: {verdicts:,} verdicts, {failed:,} failed{why}, {tokens:,} tokens, {price(cost)}"
+        f"judge: {verdicts:,} verdicts, {failed:,} failed{why}{more}, {tokens:,} tokens, "
+        f"{price(cost)}"
     )
 
 
@@ -287,11 +290,12 @@ def _end(run: Run, phase: progress.Phase, out: Path) -> Iterator[str]:
     if phase == "scored":
         files = _results(out, run[0].stamp) if run[0].stamp else []
         yield from (f"results: {file}" for file in files)
-        yield (
-            f"all numbers: lmms-eval-tasks report {out}"
-            if files
-            else f"{out}: its results are not saved (yet)"
-        )
+        if not files:
+            yield f"{out}: its results are not saved (yet)"
+        elif any(files[0].parent.glob(f"{run[0].stamp}_samples_*")):
+            yield f"all numbers: lmms-eval-tasks report {out}"
+        else:
+            yield "its samples are not saved: report and judge need a run with --log_samples"
     elif not any(map(_is_live, run)):
         reasons = {process.reason: None for process in run if process.reason}
         yield from (f"stopped by: {visible(reason)}" for reason in reasons)

@@ -139,7 +139,7 @@ def _tell(
         why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
     print("\n".join(current.report_lines()))
-    return invalid.of_judge(current.ledger.as_dicts(), {config.label})
+    return invalid.of_judge(current.usage.as_dicts(), {config.label})
 
 
 BENCHMARK = "cvrr_es"

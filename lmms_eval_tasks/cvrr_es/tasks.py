@@ -243,7 +243,7 @@ class CvrrEs(Benchmark):
         """The file of prompts of that criterion."""
         return judging.load_judge_prompt("judge")
 
-    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
+    def known_answers(self, place: Path) -> KnownAnswers | None:
         """The published judgements of GPT-3.5, or the packaged sample's references."""
         return published.known_answers(place, self.tasks)
 

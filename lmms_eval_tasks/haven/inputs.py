@@ -17,7 +17,7 @@ from lmms_eval_tasks import prompts
 from lmms_eval_tasks.benchmark import Part
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.items import HavenDoc
-from lmms_eval_tasks.haven.options import SELECTIONS, SUMMARIES
+from lmms_eval_tasks.haven.options import KINDS, SELECTIONS, SUMMARIES
 from lmms_eval_tasks.media import indexed_frames
 
 if TYPE_CHECKING:
@@ -66,6 +66,14 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "more_images": ("first", "last"),
 }
 task_prompts = prompts.file("haven", "task", _PLACEHOLDERS)
+system_prompts = prompts.file("haven", "system", dict.fromkeys(KINDS, ()))
+
+
+def system_text(doc: HavenDoc) -> str:
+    """Return the system text of the doc's task; "" for a text proxy, and without `system=task`."""
+    if doc["text"] or options.current().system == "none":
+        return ""
+    return system_prompts().text[doc["kind"]]
 
 
 def request_prompt(doc: HavenDoc) -> list[Part]:

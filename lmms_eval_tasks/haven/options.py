@@ -122,6 +122,9 @@ class HavenOptions(BaseModel):
     # The reference of v2vt and of text proxies: the summary's sentences, or its text with tags of
     # shots, as the authors' code has it.
     reference: Literal["plain", "tagged"] = "plain"
+    # The system text: none, so that the model's class decides, or one for each task with pictures
+    # (prompts/system.yml).
+    system: Literal["none", "task"] = "none"
     ids: tuple[str, ...] = ()  # files with ids of videos; their sources are limited to these videos
 
     @field_validator("sources", "ids", mode="before")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -319,6 +319,7 @@ _TASKS = {
         # `record` is a hash of all data of the release about the video.
         identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
         media_log=_media_log,
+        system=inputs.system_text,
         judgements=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
         required_fields={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         failed_item=BLANK,
@@ -379,7 +380,7 @@ class Haven(Benchmark):
         window = (doc["video_path"], tuple(doc["picks"]))
         return MediaJob(doc["id"], window, functools.partial(inputs.sampled_frames, *window))
 
-    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
+    def known_answers(self, place: Path) -> KnownAnswers:
         """Return a video's reference summary, rated 5, and another video's, rated 1, as answers."""
         chosen, task = options.current(), self.tasks["haven_v2t"]
         release = released.read_haven(place, chosen)
@@ -414,8 +415,10 @@ class Haven(Benchmark):
             local_models.check_model(CLIPSCORE, model, clipscore.KIND, like)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
-        """Return the prompt file that all tasks use."""
-        return {"task": inputs.task_prompts()}
+        """Return the prompt file that all tasks use, and that of system texts if it is used."""
+        files = {"task": inputs.task_prompts()}
+        is_sent = options.current().system == "task"
+        return {**files, "system": inputs.system_prompts()} if is_sent else files
 
     def configure_judge(self, judge: JudgeConfig) -> JudgeConfig:
         """Return the judge, marked as not comparable with the paper's, since that is unknown."""
@@ -445,6 +448,10 @@ class Haven(Benchmark):
                 **provenance.implementation_notes("haven"),
             }
         doubts = [Condition(Kind.NOTE, line) for line in judging.doubts()]
+        model = context.current().model
+        if options.current().system == "task" and model is not None and model.interface != "chat":
+            told = f"{HAVEN.option} system=task: a simple class gets no system text of a task"
+            doubts.append(Condition(Kind.NOTE, told))
         return section, [*conditions, *option_set(HAVEN), *doubts]
 
     def notes(self, items_by_task: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002

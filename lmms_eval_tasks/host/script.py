@@ -17,11 +17,11 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import WRONG, TasksError, not_importable
@@ -150,17 +150,8 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         unsaid = {"output_path": None, "tasks": "", "log_samples": False}
         told = {**unsaid, **vars(args)}
         try:
-            saves = told["output_path"] and told["log_samples"]
-            if settings.value(settings.REPORT) and not saves:
-                raise TasksError(
-                    "--report requires saved samples: add --log_samples --output_path out"
-                )
-            if told["output_path"]:
-                check_folder(Path(told["output_path"]), "--output_path")
-            if told["tasks"] is None:
-                raise TasksError(command_arguments.NO_TASKS)
-            _settle_tasks(args, told["tasks"])
-            if discovery.our_tasks(told["tasks"].split(",")) and not has_zone:
+            _prepare_arguments(args, told)
+            if not has_zone and discovery.our_tasks(told["tasks"].split(",")):
                 args.timezone = command_arguments.local_timezone()
             unsaved = context.outside().instance_of(kept_replies.Unsaved)
             unsaved.clear()
@@ -201,6 +192,35 @@ def watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     vars(module)[_WATCHED] = True
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
     module.print = print_lines  # type: ignore[attr-defined]
+
+
+def _prepare_arguments(args: CommandArguments, by_name: Mapping[str, Any]) -> None:
+    """Check a run's arguments, and change `args` so that lmms-eval finds our tasks.
+
+    Args:
+        args: arguments of lmms-eval's `cli_evaluate_single`.
+        by_name: the same by name, with defaults.
+
+    Raises:
+        TasksError: an argument is wrong.
+    """
+    output_path, tasks = by_name["output_path"], by_name["tasks"]
+    saves = output_path and by_name["log_samples"]
+    if settings.value(settings.REPORT) and not saves:
+        raise TasksError("--report requires saved samples: add --log_samples --output_path out")
+    if output_path:
+        check_folder(Path(output_path), "--output_path")
+    if tasks is None:
+        raise TasksError(command_arguments.NO_TASKS)
+    _settle_tasks(args, tasks)
+    if discovery.our_tasks(tasks.split(",")) and not saves:
+        from lmms_eval_tasks.judges.verdict import NONE
+
+        if output_path or settings.text(settings.JUDGE) == NONE:
+            notify(
+                "the samples of this run are not saved, so judge, rescore and report cannot read "
+                "it; to save them: --log_samples --output_path out"
+            )
 
 
 def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:

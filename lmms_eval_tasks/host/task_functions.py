@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -18,12 +17,10 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import context, registry, sample, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Task
-from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import needs
 from lmms_eval_tasks.host.requests import delivery
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import VerdictSource, usable
-from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import messages, prepare, scoring
 from lmms_eval_tasks.utils.json_files import JsonObject
 
@@ -111,9 +108,13 @@ def doc_to_visual(doc: Doc) -> list[object]:
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
-    """Return one user turn with the prompt's parts in order, for chat models."""
+    """Return one user turn with the prompt's parts in order, for chat models.
+
+    If the task has a system text, a system turn comes first.
+    """
     delivery.note_request(delivery.request_name(doc["task"], str(doc["id"])))
-    return messages.messages_of(_of(doc["task"])[1].prompt(doc))
+    _, task = _of(doc["task"])
+    return messages.messages_of(task.prompt(doc), task.system(doc))
 
 
 # --- scores of the reply ------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     """
     benchmark, task = _of(doc["task"])
     reply = results[0] if results and isinstance(results[0], str) else ""
-    kept = {**task.log_entry(doc), **_handed(task, doc)}
+    kept = {**task.log_entry(doc), **messages.media_log(task, doc)}
     request = task.name, str(doc["id"])
     known = context.current().instance_of(delivery.Deliveries)
     if seen := known.delivered.get(request):
@@ -144,24 +145,6 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
 def _judge(run: judge_run.JudgeSession, benchmark: Benchmark) -> Judge:  # noqa: ARG001
     """Return the run's judge, looked up once, so that later changes of settings have no effect."""
     return usable(lambda: prepare.judge_config(benchmark))
-
-
-def _handed(task: Task, doc: Doc) -> JsonObject:
-    """Return the log of the media in the prompt; {"media": None} if they cannot be made.
-
-    The answer counts in any case.
-    """
-    try:
-        log: JsonObject = {**task.media_log(doc)}
-        if log.get("media") and context.current().plan.videos_as_pictures:
-            log["media"] = {**log["media"], "as": "images"}
-        return log
-    except (TasksError, OSError):  # a file has disappeared
-        return {"media": None}
-    except Exception:
-        notify(f"the prompt of {doc['id']} cannot be logged")
-        traceback.print_exc()
-        return {"media": None}
 
 
 def _nobody(requests: JudgeRequests) -> Sequence[Verdict]:

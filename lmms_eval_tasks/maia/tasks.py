@@ -345,7 +345,7 @@ class Maia(Benchmark):
         """Return the criterion that an answer agrees with a reference."""
         return [judging.agreement_criterion()]
 
-    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
+    def known_answers(self, place: Path) -> KnownAnswers:
         """Return the statements of every question as answers; true ones are right, others wrong."""
         release = files.read_maia(place)
         loaded, task = LoadedData(release), self.tasks["maia_oevqa"]

@@ -395,7 +395,7 @@ class Maverix(Benchmark):
         """Return the criteria of the four ratings and of the consistency rating."""
         return list(judging.criteria().values())
 
-    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
+    def known_answers(self, place: Path) -> KnownAnswers:
         """Return two answers to each question: the reference, and a wrong option.
 
         The right ratings of the reference are HIGHEST in all dimensions. Of a wrong option, only

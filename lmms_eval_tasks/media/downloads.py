@@ -181,8 +181,9 @@ class GitFiles:
             ) from None
         if done.returncode and not is_check:
             said = done.stderr.decode(errors="replace").strip().splitlines()
-            why = next((line for line in said if line.startswith(("fatal:", "error:"))), said[-1:])
-            raise _explain_git_error(self.url, str(why or done.returncode), folder)
+            last = said[-1] if said else f"ended with {done.returncode}"
+            why = next((line for line in said if line.startswith(("fatal:", "error:"))), last)
+            raise _explain_git_error(self.url, why, folder)
         return done
 
 

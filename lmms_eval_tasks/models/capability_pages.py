@@ -55,8 +55,8 @@ def page(name: str, width: int) -> list[str]:
     """
     entry, made = _entry(name), recipes.made_with(name)
     head = f"{name}: a model of lmms-eval {capability_table().host}"
-    if entry.aliases:
-        head += f", also called {', '.join(entry.aliases)}"
+    if others := [alias for alias in entry.aliases if alias != name]:
+        head += f", also called {', '.join(others)}"
     rows: list[tuple[str, str]] = []
     if entry.papers:
         rows.append(("papers", f"{', '.join(entry.papers)} evaluate models that it loads"))

@@ -366,7 +366,7 @@ class _SkippedRequest(RereadRequest):
         label, reason = judge.config.label, f"the claims are not known ({self.claims.status})"
         setup = self.claims.setup
         verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=setup)
-        run.current().ledger.verdict(label, verdict)
+        run.current().usage.verdict(label, verdict)
         return verdict
 
 

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from lmms_eval_tasks import leaderboards, settings
+from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import (
     Doc,
     Items,
@@ -30,7 +30,6 @@ from lmms_eval_tasks.media.sources import bad_items, check_source, stop
 from lmms_eval_tasks.movierecapsqa import data, judge
 from lmms_eval_tasks.movierecapsqa import release as files
 from lmms_eval_tasks.movierecapsqa.items import RecapItem
-from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.report import aggregation
 from lmms_eval_tasks.tables import layouts
 from lmms_eval_tasks.tables.paper_tables import by_row, fixed
@@ -82,13 +81,12 @@ class Data:
         yield from (f"{name}: {sum(own)} of {len(own)}" for name, own in scored.items())
 
 
-def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
+def known_answers(source: Path, task: Task) -> KnownAnswers:
     """Return the answers of a data file with their known scores.
 
     Args:
         source: a data file, or the folder with it.
         task: the task whose judge gets the answers, TASK.
-        whole: True to judge also Table 4's baselines, unless the user chose others.
 
     Raises:
         DataError: the data cannot be read; segments are invalid and `--allow-bad-items` was not
@@ -107,13 +105,8 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
             "another segment's question as wrong ones"
         )
         return KnownAnswers(list(_made(docs.values(), task)), [line], scale)
-    baselines = {}
-    if whole and not settings.text(BASELINES):
-        baselines = {"judged_baselines": list(JUDGED_BASELINES)}
     answers = [
-        KnownAnswer(
-            task.name, task.log_fields({**row.doc, **baselines}), row.text, row.known_scores
-        )
+        KnownAnswer(task.name, task.log_fields(row.doc), row.text, row.known_scores)
         for row in rated.answers
     ]
     return KnownAnswers(

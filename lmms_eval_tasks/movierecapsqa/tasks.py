@@ -225,9 +225,9 @@ class MovieRecapsQA(Benchmark):
         more = baselines.criteria(settings.value(BASELINES)).values()
         return [judging.claims_criterion(), *labels, *more]
 
-    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:
+    def known_answers(self, place: Path) -> KnownAnswers:
         """Return the released answers with their scores, or answers made from the dataset's."""
-        return published.known_answers(place, self.tasks[published.TASK], whole=whole)
+        return published.known_answers(place, self.tasks[published.TASK])
 
     def check(self, names: Sequence[str], loaded: LoadedData) -> None:  # noqa: ARG002
         """Check that the model of BARTScore exists, if the user named one."""

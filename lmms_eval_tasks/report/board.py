@@ -197,6 +197,7 @@ def _rows(boards: Sequence[Leaderboard], conditions: Conditions) -> Iterator[Jso
                     "paper": line.published_model,
                     "difference": our_cell.difference if our_cell else None,
                     "inside": our_cell.inside if our_cell else None,
+                    "source": line.source,
                 }
                 yield row | as_columns(_of(conditions, line, our_cell))
 

@@ -52,6 +52,7 @@ class LeaderboardRow(NamedTuple):
     run: str = ""  # label of the side; "" for a row of the paper
     our_cells: Sequence[OurCell | None] = ()  # a run's numbers
     published_model: str = ""  # the published model that equals the run's
+    source: str = ""  # kind, place and conditions of a row that others publish
 
 
 class Leaderboard(NamedTuple):
@@ -97,7 +98,12 @@ def _board(
             benchmark.name, title, table["caption"], heads, notes=[f"Not shown: {why}."]
         )
     grid = leaderboards.cells(stored, table)
-    group_of = [groups[row.get("group", "")] for row in table["rows"]]
+    sources = [leaderboards.source(stored, table, row) or {} for row in table["rows"]]
+    # The kind of a row's own source takes the place of a group.
+    group_of = [
+        own["kind"] if "source" in row else groups[row.get("group", "")]
+        for own, row in zip(sources, table["rows"], strict=True)
+    ]
     if turned := place == "columns":
         rows = list(zip(group_of, (line[0].row for line in grid), strict=True))
         lines = [LeaderboardRow("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
@@ -105,8 +111,8 @@ def _board(
     else:
         columns = [("", titles[name]["title"]) for name in table["columns"]]
         lines = [
-            LeaderboardRow(group, cells[0].row, cells)
-            for group, cells in zip(group_of, grid, strict=True)
+            LeaderboardRow(group, cells[0].row, cells, source="; ".join(own.values()))
+            for group, cells, own in zip(group_of, grid, sources, strict=True)
         ]
     lines += [
         own
@@ -114,10 +120,18 @@ def _board(
         for own in _own_lines(benchmark, lines, side, runs.get(side.label), table)
     ]
     notes = [table["note"]] if table.get("note") else []
+    notes += _sources(lines, with_names="source" not in table)
     notes += _reasons(grid, [titles[name]["title"] for name in table["columns"]])
     return Leaderboard(
         benchmark.name, title, table["caption"], heads, columns, lines, notes, turned
     )
+
+
+def _sources(lines: Sequence[LeaderboardRow], *, with_names: bool) -> Iterator[str]:
+    """Yield a line on each source of rows, with the rows' names if `with_names`."""
+    for text in dict.fromkeys(line.source for line in lines if line.source):
+        names = ", ".join(line.name for line in lines if line.source == text)
+        yield f"{names if with_names else 'Source'}: {text}."
 
 
 def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> Iterator[str]:

@@ -221,7 +221,7 @@ def _measured(
     tokens, pictures, clips, shows = 0, 0, dict[object, float | None](), set[str]()
     for place, doc in enumerate(docs):
         parts = own.prompt({**doc, "task": task})
-        tokens += plain.count(text_of(parts))
+        tokens += plain.count(own.system(doc) + text_of(parts))
         kinds = [part.kind for part in parts]
         pictures += kinds.count("image") + FRAMES * kinds.count("images")
         shows.update(kinds)

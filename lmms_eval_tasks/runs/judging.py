@@ -66,15 +66,15 @@ class JudgedTasks:
     def end(self) -> JudgeUsage:
         """Return the work of the judges of all processes, each of which has to call this."""
         from lmms_eval_tasks.judges import run
-        from lmms_eval_tasks.judges.report import Ledger, departures
+        from lmms_eval_tasks.judges.report import UsageCounter, departures
 
         if not self.names:
             return JudgeUsage()
         current = run.current()
         current.progress.close()
-        whole = Ledger()
+        whole = UsageCounter()
         # All processes get here, since lmms-eval's last barrier is passed.
-        for rows in context.gathered(current.ledger.as_dicts()):
+        for rows in context.gathered(current.usage.as_dicts()):
             whole.merge(rows)
         departed = itertools.chain(*context.gathered(current.departed()))
         return JudgeUsage(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import itertools
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.benchmark import SAME, Part
+from lmms_eval_tasks.benchmark import SAME, Doc, Part, Task
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.media import clip_specs, clips
 from lmms_eval_tasks.models import plan
+from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -50,8 +53,11 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
     return visuals
 
 
-def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
-    """Return the messages for chat models: one user turn with all parts (docs/design.md)."""
+def messages_of(parts: Sequence[Part], system: str = "") -> list[JsonObject]:
+    """Return the messages for chat models: one user turn with all parts (docs/design.md).
+
+    A system turn with the text `system` comes first, unless the text is empty.
+    """
     content = []
     for part in _fitting(parts):
         if part.kind == "text":
@@ -60,7 +66,26 @@ def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
             content += [{"type": "image", "url": image} for image in _made(part.content)]
         else:
             content.append({"type": part.kind, "url": _made(part.content)})
-    return [{"role": "user", "content": content}]
+    before = [{"role": "system", "content": [{"type": "text", "text": system}]}] if system else []
+    return [*before, {"role": "user", "content": content}]
+
+
+def media_log(task: Task, doc: Doc) -> JsonObject:
+    """Return the log of the media in the prompt; {"media": None} if it cannot be made.
+
+    The answer counts in any case.
+    """
+    try:
+        log: JsonObject = {**task.media_log(doc)}
+        if log.get("media") and context.current().plan.videos_as_pictures:
+            log["media"] = {**log["media"], "as": "images"}
+        return log
+    except (TasksError, OSError):  # a file has disappeared
+        return {"media": None}
+    except Exception:
+        notify(f"the prompt of {doc['id']} cannot be logged")
+        traceback.print_exc()
+        return {"media": None}
 
 
 def _fitting(parts: Sequence[Part]) -> Sequence[Part]:

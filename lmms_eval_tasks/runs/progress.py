@@ -24,6 +24,7 @@ from pydantic import BaseModel, Field, ValidationError
 from lmms_eval_tasks import context
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.run import JudgeSession
+from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils.json_files import Json, read_bytes, write_text
 
 FOLDER = ".lmms_eval_tasks"  # folder of the files, in `--output_path`
@@ -31,6 +32,7 @@ EVERY = 2.0  # seconds between two versions of a file, for up to _FEW processes
 RECENT = 60.0  # seconds whose replies give the present speed
 N_LAST = 3  # last replies in a file
 _FEW, _LONGEST = 8, 400
+_SKIPPED = Status.SKIPPED.value
 _SECRET = re.compile(r"(?i)((?:key|token|secret|password)\w*=)[^,]*")
 
 # A time of Unix; the limit is thousands of years away, so that a date can be made of it.
@@ -55,6 +57,7 @@ class JudgeProgress(BaseModel):
 
     verdicts: int = 0
     failed: int = 0  # verdicts without a score
+    skipped: int = 0  # verdicts that no judge was asked for (--judge none, a budget)
     tokens: int = 0  # of requests and replies
     cost: float | None = 0.0  # dollars; None if a price is unknown
     reason: str = ""  # reason of a failure
@@ -195,13 +198,16 @@ class RunProgress:
         session = self._context.get(JudgeSession)
         if session is None:
             return None
-        total = session.ledger.total()
+        total = session.usage.total()
+        reasons = {status: text for status, text in total.reasons.items() if status != _SKIPPED}
+        skipped = total.by_status.get(_SKIPPED, 0)
         return JudgeProgress(
-            verdicts=session.progress.n_done,
-            failed=session.progress.failed,
+            verdicts=session.progress.n_done - skipped,
+            failed=session.progress.failed - skipped,
+            skipped=skipped,
             tokens=total.prompt_tokens + total.completion_tokens,
             cost=total.cost,
-            reason=next(iter(total.reasons.values()), ""),
+            reason=next(iter(reasons.values()), ""),
         )
 
 

@@ -114,7 +114,7 @@ def score_again(
             "invalid": broken,
             "judge": judges.describe_judge(config) if judge is not None else None,
         }
-    usage = [row for row in run.ledger.rows() if row.judge != NONE]
+    usage = [row for row in run.usage.rows() if row.judge != NONE]
     if output is not None:
         write_json(output, {**written, "usage": [asdict(row) for row in usage]})
     if save is not None:

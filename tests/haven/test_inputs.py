@@ -11,7 +11,10 @@ import pytest
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.haven import inputs
-from lmms_eval_tasks.haven.options import TASKS, budget
+from lmms_eval_tasks.haven.options import KINDS, TASKS, budget
+from lmms_eval_tasks.haven.settings import HAVEN
+from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.host import task_functions
 from tests.checks import own_prompts
 from tests.haven.docs import chat, doc, simple, text
 
@@ -109,3 +112,29 @@ def test_the_users_text_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(PromptError, match=r"temporal_open.*unknown placeholder \{id\}") as error:
         chat(doc("haven_v2t"))
     assert str(file) in str(error.value)
+
+
+# --- system texts -------------------------------------------------------------------------------
+
+
+def test_a_system_text_for_each_task_only_if_the_user_chose_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def turns(task: str) -> list[str]:
+        return [one["role"] for one in task_functions.doc_to_messages(doc(task))]
+
+    assert {tuple(turns(task)) for task in TASKS} == {("user",)}
+    monkeypatch.setenv(HAVEN, "system=task")
+    for task, variant in TASKS.items():
+        # A text proxy has no system text, in the authors' code either.
+        assert turns(task) == (["user"] if variant.text else ["system", "user"]), task
+    said = {task: inputs.system_text(doc(task)) for task in TASKS if task not in PROXIES}
+    assert said["haven_temporal"] == said["haven_temporal_doc"]
+    assert len(set(said.values())) == len(KINDS)
+    assert BENCHMARK.prompts([])["system"].source.endswith("haven/prompts/system.yml")
+    file = own_prompts(tmp_path, monkeypatch, "haven", "system", v2t="Theirs.")
+    first, _ = task_functions.doc_to_messages(doc("haven_v2t"))
+    assert first["content"] == [{"type": "text", "text": "Theirs."}]
+    assert inputs.system_prompts().source == str(file)
+    # A simple model's text has no place for it.
+    assert "Theirs." not in text(doc("haven_v2t"))

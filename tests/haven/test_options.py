@@ -13,10 +13,17 @@ from tests.checks import refused, table
 
 def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "frames_per_shot=2,size=16,max_images=250,seed=7, subset=0,temporal_text=sentences,"
-    monkeypatch.setenv(HAVEN, f"{text}reference=tagged,sources=tvsum+summe,ids=a.txt+b.txt")
+    monkeypatch.setenv(
+        HAVEN, f"{text}reference=tagged,system=task,sources=tvsum+summe,ids=a.txt+b.txt"
+    )
     assert options.current() == HavenOptions(
         **{"frames_per_shot": 2, "size": 16, "max_images": 250, "seed": 7, "subset": 0},
-        **{"temporal_text": "sentences", "reference": "tagged", "ids": ("a.txt", "b.txt")},
+        **{
+            "temporal_text": "sentences",
+            "reference": "tagged",
+            "system": "task",
+            "ids": ("a.txt", "b.txt"),
+        },
         sources=("summe", "tvsum"),
     )
     assert options.parse(" ,frames_per_shot=authors") == HavenOptions()
@@ -35,6 +42,7 @@ def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
         ("size=1e3", "size: Input should be a valid integer, .*, found '1e3'"),
         ("frames_per_shot=all", "frames_per_shot.*'authors'.*; .* valid integer"),
         ("reference=none", "reference: Input should be 'plain' or 'tagged', found 'none'"),
+        ("system=authors", "system: Input should be 'none' or 'task', found 'authors'"),
         ("sources=tvsum+msvd", r"sources: expected some of summe\+"),
         ("sources=tvsum,summe", "expected NAME=VALUE"),
     ],

@@ -176,6 +176,33 @@ def test_files_are_named_by_local_time(
     assert zones == [zone]
 
 
+@table(
+    "given, judge, is_told",
+    [
+        ({"output_path": "out"}, "", True),
+        ({"output_path": "out", "log_samples": True}, "none", False),
+        ({}, "none", True),  # nothing would be there to judge later
+        ({}, "", False),  # the printed numbers are what was asked for
+        ({"output_path": "out", "tasks": "mme"}, "none", False),
+    ],
+)
+def test_a_run_whose_samples_are_not_saved_says_so(
+    given: dict[str, object],
+    judge: str,
+    is_told: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    module = ModuleType("lmms_eval.__main__")
+    vars(module)["cli_evaluate_single"] = lambda args: (None, None)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", judge)
+    script.watch(script.new_outcome(), module)
+    module.cli_evaluate_single(Namespace(**{"tasks": "maia_vsv", "timezone": "UTC", **given}))
+    assert ("to save them: --log_samples --output_path out" in capsys.readouterr().err) is is_told
+
+
 def test_another_lmms_eval_is_not_held_to_the_options_of_this_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -157,7 +157,7 @@ def test_the_results_say_what_the_judge_did(sixteen: Judged) -> None:
     assert judge["run"]["cache"] == str(sixteen.cache / "replies.sqlite3")
     assert judge["prompt"]["hash"]
     assert (sixteen.section["invalid"], sixteen.section["judges"]["given_up"]) == ({}, [])
-    # The ledger is printed below the tables.
+    # The usage is printed below the tables.
     (line,) = [x for x in sixteen.run.stdout.splitlines() if x.startswith("judge m@")]
     for part in (f"{row['verdicts']} verdicts", f"{count} calls paid", "unknown price"):
         assert part in line

@@ -197,7 +197,7 @@ def process(url: str, cache: Path, numbers: Sequence[int], out: Path, threads: i
     judge = judge_of(url, run, timeout=30.0)
     verdicts = judged(judge, [known[number] for number in numbers], threads)
     found = {known[n].name: v.as_dict() for n, v in zip(numbers, verdicts, strict=True)}
-    total = run.ledger.total()
+    total = run.usage.total()
     counts = {"paid": total.paid_calls, "cached": total.cached_calls}
     out.write_text(json.dumps({"verdicts": found, "counts": counts}), encoding="utf-8")
     run.close()

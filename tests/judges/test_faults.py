@@ -34,7 +34,7 @@ def short_waits():
 
 
 def row_of(run: JudgeSession) -> UsageRow:
-    (row,) = run.ledger.rows()
+    (row,) = run.usage.rows()
     return row
 
 
@@ -58,14 +58,14 @@ def test_30_percent_broken_replies_change_nothing(tmp_path):
     transport = sum(player.broken[kind] for kind in TRANSPORT)
     repairs = sum(name.endswith("repair") for name in player.seen)
     assert (row.retries, row.repaired, row.paid_calls) == (transport, repairs, sent - transport)
-    (line,) = usage_lines(run.ledger.rows())
+    (line,) = usage_lines(run.usage.rows())
     assert f"240 verdicts (240 ok), {row.paid_calls} calls paid, 0 from the cache" in line
     assert f"{row.retries} retries, {row.repaired} repairs" in line
 
     # Once more, from the cache alone: the same verdicts to the last character.
     again = JudgeSession(JudgeLimits(max_calls=0), cache=tmp_path)
     assert judged(judge_of(endpoint.url, again), ITEMS) == broken
-    assert (again.ledger.total().paid_calls, again.ledger.total().retries) == (0, 0)
+    assert (again.usage.total().paid_calls, again.usage.total().retries) == (0, 0)
 
 
 def test_faults_that_last_have_a_status_no_score_and_are_paid_for_once(tmp_path):
@@ -92,7 +92,7 @@ def test_faults_that_last_have_a_status_no_score_and_are_paid_for_once(tmp_path)
         transport = sum(player.broken[kind] for kind in TRANSPORT)
         paid = sum(player.seen.values()) - transport
         assert (row.retries, row.repaired, row.paid_calls) == (transport / 2, 0, paid)
-        told = usage_lines(run.ledger.rows())[0]
+        told = usage_lines(run.usage.rows())[0]
         assert all(f"{count} {status}" in told for status, count in counts.items())
 
         # The cache has every reply that was paid for, once.

@@ -15,7 +15,7 @@ from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request
 from lmms_eval_tasks.judges.providers.observed import Observed
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.providers.probe import probe
-from lmms_eval_tasks.judges.report import Ledger, Progress, departures
+from lmms_eval_tasks.judges.report import Progress, UsageCounter, departures
 from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
@@ -193,10 +193,10 @@ def test_the_probe_of_a_judge_that_ignores(monkeypatch, tmp_path):
 
 def test_a_line_comes_while_no_verdict_does(capsys, monkeypatch):
     """With what is tried again and what is in flight."""
-    ledger, shown = Ledger(), threading.Event()
+    usage, shown = UsageCounter(), threading.Event()
     monkeypatch.setattr("lmms_eval_tasks.judges.report.EVERY", 0.01)
-    progress = Progress(ledger, lambda: shown.set() or 8)
-    ledger.retry("m")
+    progress = Progress(usage, lambda: shown.set() or 8)
+    usage.retry("m")
     progress.expect(60)
     assert shown.wait(30)
     progress.close()  # ends its thread

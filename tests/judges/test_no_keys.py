@@ -97,8 +97,8 @@ def test_an_endpoint_that_repeats_the_header(key, tmp_path, caplog, capsys, monk
     texts += [repr(judge), repr(config), json.dumps(config.describe()), json.dumps(run.describe())]
     texts += [f"{config} {dataclasses.asdict(config)} {config.label}"]
     texts += [
-        str(run.ledger.as_dicts()),
-        *usage_lines(run.ledger.rows()),
+        str(run.usage.as_dicts()),
+        *usage_lines(run.usage.rows()),
         *run.stopped(),
         run.summary(),
     ]

@@ -149,7 +149,7 @@ def test_three_samples_of_any_endpoint(most, sent, prompt, replied):
         found = judge.verdicts(faults.RATING, {"number": "1", "candidate": "x"}, 3)
     assert [verdict.score for verdict in found] == [2.0, 3.0, 4.0]
     assert [body.get("n") for body in bodies(endpoint)] == sent
-    total = run.ledger.total()
+    total = run.usage.total()
     counts = (total.paid_calls, total.prompt_tokens, total.completion_tokens)
     assert counts == (3, prompt, replied)
     if most == 9:  # what the endpoint billed once: the prompt's tokens are the first one's

@@ -54,7 +54,7 @@ def test_a_share_of_nothing():
 
 
 def test_a_debates_verdict_is_counted_once_and_its_agents_apart():
-    """The bar counts what the benchmark asked for; the ledger also who was asked for it."""
+    """The bar counts what the benchmark asked for; the usage also who was asked for it."""
     made = JudgeSession(JudgeLimits())
     with LocalEndpoint(Player()) as endpoint:
         member = resolve(f"a@{endpoint.url}", {}, default_model="gpt-4o")
@@ -63,7 +63,7 @@ def test_a_debates_verdict_is_counted_once_and_its_agents_apart():
         with task("t"):
             assert made.judge(debate, outermost=True).verdict(RATING, FIELDS).status == "ok"
     assert (made.progress.n_done, made.progress.failed) == (1, 0)
-    rows = {row.judge: row for row in made.ledger.rows()}
+    rows = {row.judge: row for row in made.usage.rows()}
     labels = [one.label for one in debate.members[:2]]  # they agree at once
     assert set(rows) == {debate.label, *labels}
     assert all((row.task, row.verdicts) == ("t", 1) for row in rows.values())
@@ -105,7 +105,7 @@ def test_a_forked_process_has_a_run_of_its_own(own):
         def child() -> object:
             made = run.current()
             verdict = judge_of(endpoint.url, made).verdict(RATING, FIELDS)
-            return made is mine, verdict.score, made.ledger.total().verdicts
+            return made is mine, verdict.score, made.usage.total().verdicts
 
         assert in_child(child) == str((False, faults.right_score("rating 1"), 1))
         assert len(endpoint.chats) == 1  # the child found the reply in the parent's cache

@@ -67,8 +67,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
         with LocalEndpoint(play) as endpoint:
             spec = ("--judge", f"m@{endpoint.url}", "--from", str(tmp_path / "data"))
             spec += ("--items", "all")
-            given = {BASELINES: "none"} | env
-            done = agreement(*spec, "--output", str(out), *arguments, **given)
+            done = agreement(*spec, "--output", str(out), *arguments, **env)
             return done, endpoint.chats, json.loads(out.read_text(encoding="utf-8"))
 
     return start
@@ -95,6 +94,15 @@ def test_a_judge_at_an_endpoint(started: Any) -> None:
     # Tables 4 and 5 of each, and what is compared.
     for shown in ("Table 4", "Table 5", "4.00±0.67  4.33±0.22", "GPT-4o: 3 of 4"):
         assert shown in done.output, shown
+
+
+def test_text_baselines_are_judged_only_when_asked(started: Any) -> None:
+    """They are half of the calls; test_a_judge_at_an_endpoint has none."""
+    done, chats, _ = started(**{BASELINES: "helmet"})
+    assert done.exit_code == 0, (done.output, done.exception)
+    counts = Counter(asked_for(request.json) for request in chats)
+    assert {name: counts[name] for name in HELMET} == dict.fromkeys(HELMET, len(TEXTS))
+    assert not counts.keys() & set(GEVAL)
 
 
 def test_answers_that_the_judge_fails_on_leave_the_agreement(started: Any) -> None:

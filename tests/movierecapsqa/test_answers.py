@@ -130,7 +130,7 @@ def test_what_the_judge_fails_at(reply: Answer, status: str) -> None:
     with at(BENCHMARK, script(claims=reply)) as (judge, endpoint, current), run.task("t"):
         done = run_scoring(judging.judge_claims(CONTEXT, QUESTION, REPLY), VerdictSource(judge))
         assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
-        (row,) = current.ledger.rows()
+        (row,) = current.usage.rows()
     assert (done["status"], done["claims"]) == (f"judge_{status}", [])
     assert done["dimensions"] == all_are(None, "judge_skipped")
     for name in DIMENSIONS:

@@ -119,11 +119,11 @@ def test_a_run_that_goes_on(tmp_path: Path) -> None:
 
 def test_two_processes_are_one_run(tmp_path: Path) -> None:
     for rank in range(2):
-        judge = JudgeProgress(verdicts=2, tokens=5, cost=[0.5, None][rank])
+        judge = JudgeProgress(verdicts=2, skipped=rank, tokens=5, cost=[0.5, None][rank])
         write(tmp_path, rank=rank, processes=3, judge=judge)
     text = shown(tmp_path)
     assert cells(text, TASK) == ["80", "of", "200", "42", "1.00", "2", "min", "4"]
-    assert "judge: 4 verdicts, 0 failed, 10 tokens, unknown price" in text
+    assert "judge: 4 verdicts, 0 failed, 1 skipped, 10 tokens, unknown price" in text
     assert "1 of 3 processes have not written anything yet" in text
     with (tmp_path / FOLDER / "one.1.json").open("r+") as file:
         file.truncate(200)  # half of it: as of a file system over a network
@@ -170,13 +170,17 @@ def test_a_finished_run_names_its_results(tmp_path: Path) -> None:
     assert "finished, 2 min since" in text
     assert cells(text, TASK) == ["100", "of", "100", "100", "0", "3", "of", "100", "90"]
     assert "its results are not saved (yet)" in text
-    for folder in ("", "m"):  # a model without a name has no folder
-        results = tmp_path / folder / "20261128_120000_results.json"
-        results.parent.mkdir(exist_ok=True)
-        results.touch()
-        text = shown(tmp_path)
-        assert f"results: {results}" in text.replace("\n", "")
-        assert f"all numbers: lmms-eval-tasks report {tmp_path}" in text.replace("\n", "")
+    (tmp_path / "m").mkdir()
+    results = tmp_path / "20261128_120000_results.json"
+    results.touch()
+    text = shown(tmp_path)
+    assert f"results: {results}" in text.replace("\n", "")
+    assert "its samples are not saved" in text
+    results = results.rename(tmp_path / "m" / results.name)
+    results.with_name(f"20261128_120000_samples_{TASK}.jsonl").touch()
+    text = shown(tmp_path)
+    assert f"results: {results}" in text.replace("\n", "")
+    assert f"all numbers: lmms-eval-tasks report {tmp_path}" in text.replace("\n", "")
 
 
 def test_a_stopped_run_says_why(tmp_path: Path, gone: int) -> None:

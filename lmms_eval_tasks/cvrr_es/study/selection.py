@@ -152,8 +152,8 @@ def parse(text: str) -> Selection:
     except ValidationError as error:
         why = validation_problems(error)
     raise TasksError(
-        f"the mixture's selection {text!r}: {why}; expected a form like theta=0.08, top=2 or "
-        "theta=0.2,cross_fit=no"
+        f"the mixture's selection {text!r}: {why}; expected a form like theta={Selection.theta}, "
+        "top=2 or theta=0.2,cross_fit=no"
     )
 
 

@@ -306,7 +306,7 @@ class RequestRunner:
     def _known(self, request: ModelRequest) -> tuple[str, str]:
         """Return the id of a request's doc, and a hash of all that decides its reply but the model.
 
-        The hash covers the doc, its text, its media and the sampling.
+        The hash covers the doc, its text, its system text, its media and the sampling.
         """
         name, doc = request.task_name, self._doc(request)
         task = registry.of(name).tasks[name]
@@ -317,6 +317,7 @@ class RequestRunner:
         # If this fails, the request fails for the same reason, or is not sent.
         with contextlib.suppress(TasksError, OSError):
             content = [messages.text_of(task.prompt(doc)), task.media_log(doc)]
+            content += filter(None, [task.system(doc)])
         key = json.dumps([name, doc, content, _sampling(request)], sort_keys=True, default=str)
         return str(doc["id"]), hashlib.sha256(key.encode()).hexdigest()[:24]
 

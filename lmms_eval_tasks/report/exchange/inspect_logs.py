@@ -204,13 +204,12 @@ def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
         prompt = side.prompts.get((task.name, item["id"]), "")
         output = ModelOutput.from_content(side.label, item["reply"])
         why = ERRORS.get(item["status"])
-        target = item.get("references") or item.get("answer") or item.get("reference") or ""
         yield EvalSample(
             id=item["id"],
             epoch=1,
             input=prompt,
             choices=item.get("options"),
-            target=target if isinstance(target, list) else str(target),
+            target=target_of(item),
             messages=[ChatMessageUser(content=prompt), output.message],
             output=output,
             scores=_scores(task, item, values),
@@ -225,20 +224,31 @@ def _clean(item: Item) -> Item:
     return cleaned
 
 
+def target_of(item: Item) -> str | list[str]:
+    """Return the right answer of an item, or of a doc's fields in the log; "" if it has none."""
+    target = item.get("references") or item.get("answer") or item.get("reference") or ""
+    return target if isinstance(target, list) else str(target)
+
+
+def answer_of(item: Item) -> dict[str, str | None]:
+    """Return the answer of an item and the judge's replies, as fields of Inspect's `Score`."""
+    verdicts = item.get("verdicts") or {}
+    raw = {name: one.get("raw") or one.get("status") for name, one in verdicts.items()}
+    return {
+        "answer": item.get("letter") or item.get("candidate"),
+        "explanation": "\n\n".join(f"{name}: {text}" for name, text in raw.items()) or None,
+    }
+
+
 def _scores(task: Task, item: Item, values: Mapping[str, Mapping[str, float]]) -> dict[str, Score]:
     """Return an item's score for each number; the first one holds the answer and the verdicts."""
     from inspect_ai.scorer import Score
 
-    verdicts = item.get("verdicts") or {}
-    raw = {name: one.get("raw") or one.get("status") for name, one in verdicts.items()}
-    told = {
-        "answer": item.get("letter") or item.get("candidate"),
-        "explanation": "\n\n".join(f"{name}: {text}" for name, text in raw.items()) or None,
-        "metadata": {
-            "status": item["status"],
-            **{split: item.get(split) for split in task.splits},
-            **({"verdicts": verdicts} if verdicts else {}),
-        },
+    verdicts = item.get("verdicts")
+    metadata = {
+        "status": item["status"],
+        **{split: item.get(split) for split in task.splits},
+        **({"verdicts": verdicts} if verdicts else {}),
     }
     reason = None if item["status"] == "ok" else item["status"]
     own = [name for name, found in values.items() if found] or [task.name]
@@ -246,7 +256,7 @@ def _scores(task: Task, item: Item, values: Mapping[str, Mapping[str, float]]) -
         name: Score(
             value=values.get(name, {}).get(item["id"], math.nan),  # Inspect's "not scored"
             reason=reason,
-            **({} if place else told),
+            **({} if place else {**answer_of(item), "metadata": metadata}),
         )
         for place, name in enumerate(own)
     }

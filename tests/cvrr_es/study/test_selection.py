@@ -82,7 +82,7 @@ def test_the_options_text() -> None:
         **dict.fromkeys(("theta", "theta=20", "theta=nan"), "theta: "),
         "top=0": "top: ",
     }.items():
-        refused(TasksError, f"{line}.*; expected a form like theta=", parse, text)
+        refused(TasksError, rf"{line}.*; expected a form like theta=0\.1, ", parse, text)
 
 
 # --- folds ----------------------------------------------------------------------------------------

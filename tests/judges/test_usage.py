@@ -9,7 +9,7 @@ import random
 import pytest
 
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.report import Ledger, Progress, UsageRow, task, usage_lines
+from lmms_eval_tasks.judges.report import Progress, UsageCounter, UsageRow, task, usage_lines
 from lmms_eval_tasks.judges.verdict import Status, Verdict
 from tests.checks import table
 
@@ -24,13 +24,13 @@ def reply(model="gpt-4o-2024-08-06", prompt=1000, completion=50):
 @task("maia_oevqa")
 def test_sums_and_their_line():
     """30 replies paid, 90 from the cache, 2 of 120 verdicts unreadable, one repaired."""
-    ledger = Ledger()
+    usage = UsageCounter()
     for number in range(120):
-        ledger.reply("gpt-4o", reply(), paid=number < 30, cost=0.003)
-        ledger.verdict("gpt-4o", FAILED if number < 2 else OK)
+        usage.reply("gpt-4o", reply(), paid=number < 30, cost=0.003)
+        usage.verdict("gpt-4o", FAILED if number < 2 else OK)
     for _ in range(4):
-        ledger.retry("gpt-4o")
-    ledger.verdict("gpt-4o", Verdict(1.0, "ok", repaired=True))
+        usage.retry("gpt-4o")
+    usage.verdict("gpt-4o", Verdict(1.0, "ok", repaired=True))
     row = UsageRow(
         "maia_oevqa",
         "gpt-4o",
@@ -47,7 +47,7 @@ def test_sums_and_their_line():
         paid_cost=0.09,
         models={"gpt-4o-2024-08-06": 120},
     )
-    assert ledger.rows() == [row]
+    assert usage.rows() == [row]
     assert usage_lines([row], "prices of 2026-11-21") == [
         "judge gpt-4o, maia_oevqa: 121 verdicts (119 ok, 2 parse_failure), 30 calls paid, "
         "90 from the cache, 4 retries, 1 repair, 120,000 + 6,000 tokens, "
@@ -57,29 +57,29 @@ def test_sums_and_their_line():
 
 @table("replies, text")
 def test_an_unknown_price_is_never_0(replies, text):
-    ledger = Ledger()
+    usage = UsageCounter()
     for paid, cost in replies:
-        ledger.reply("j", reply(prompt=100, completion=5), paid=paid, cost=cost)
-    (line,) = usage_lines(ledger.rows(), "P")
+        usage.reply("j", reply(prompt=100, completion=5), paid=paid, cost=cost)
+    (line,) = usage_lines(usage.rows(), "P")
     assert line.endswith(text)
 
 
 def test_tokens_that_are_not_counted_and_those_of_the_endpoints_own_cache_are_told():
-    ledger = Ledger()
-    ledger.reply("j", reply(prompt=None), paid=True, cost=None)
-    ledger.reply("j", dataclasses.replace(reply(), cached_tokens=512), paid=True, cost=None)
-    (row,) = ledger.rows()
+    usage = UsageCounter()
+    usage.reply("j", reply(prompt=None), paid=True, cost=None)
+    usage.reply("j", dataclasses.replace(reply(), cached_tokens=512), paid=True, cost=None)
+    (row,) = usage.rows()
     assert (row.prompt_tokens, row.completion_tokens, row.unknown_tokens) == (1000, 100, 1)
     told = "1,000 + 100 tokens (512 of the prompts' from the endpoint's own cache; 1 replies "
     assert f"{told}without a token count), unknown price" in usage_lines([row])[0]
 
 
 def test_a_judge_that_changed_and_the_sum_of_all_are_told():
-    ledger = Ledger()
+    usage = UsageCounter()
     for name, judge, model in (("a", "j", "j-1"), ("b", "j", "j-2"), ("b", "o3", "o3-a")):
         with task(name):
-            ledger.reply(judge, reply(model), paid=True, cost=0.1)
-    first, second, third, total = usage_lines(ledger.rows())
+            usage.reply(judge, reply(model), paid=True, cost=0.1)
+    first, second, third, total = usage_lines(usage.rows())
     assert [one[-7:] for one in (first, second)] == ["j-1 (1)", "j-2 (1)"]
     assert "answered" not in third
     assert total.startswith("all judges: ")
@@ -88,7 +88,7 @@ def test_a_judge_that_changed_and_the_sum_of_all_are_told():
 
 def test_ranks_are_merged_and_order_does_not_matter():
     costs = [random.Random(1).randrange(1, 9999) * 7.5e-8 for _ in range(2000)]
-    whole, ranks = Ledger(), [Ledger(), Ledger(), Ledger()]
+    whole, ranks = UsageCounter(), [UsageCounter(), UsageCounter(), UsageCounter()]
     for number, cost in enumerate(costs):
         whole.reply("j", reply(f"m{number % 2}"), paid=True, cost=cost)
         whole.verdict("j", OK)
@@ -99,18 +99,18 @@ def test_ranks_are_merged_and_order_does_not_matter():
         ranks[0].merge(json.loads(json.dumps(ranks[rank].as_dicts())))
     assert ranks[0].rows() == whole.rows()
     assert whole.total().cost == pytest.approx(sum(costs))
-    other = Ledger()
+    other = UsageCounter()
     other.merge([{"judge": "j", "verdicts": 2, "cost": None, "dollars": 3}])  # of another version
     assert other.rows() == [UsageRow("", "j", verdicts=2, cost=None)]
 
 
 def test_the_line_tells_verdicts_failures_and_cost(capsys):
-    ledger = Ledger()
-    bar = Progress(ledger)
+    usage = UsageCounter()
+    bar = Progress(usage)
     bar.expect(300)
     bar.expect(100)
     for number in range(40):
-        ledger.reply("j", JudgeReply("x", prompt_tokens=1), paid=number > 9, cost=0.04)
+        usage.reply("j", JudgeReply("x", prompt_tokens=1), paid=number > 9, cost=0.04)
         bar.count(failed=number < 3)
     bar.close()
     bar.close()  # nothing new to say
@@ -118,7 +118,7 @@ def test_the_line_tells_verdicts_failures_and_cost(capsys):
     assert said.count("judging: ") == 1
     assert "40 of 400 verdicts" in said
     assert "3 without a score, 10 replies from the cache, $1.60" in said
-    silent = Progress(ledger, enabled=False)
+    silent = Progress(usage, enabled=False)
     silent.count(failed=0)
     silent.close()
     assert (silent.n_done, capsys.readouterr().err) == (1, "")
