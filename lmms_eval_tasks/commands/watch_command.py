@@ -78,7 +78,12 @@ def _shown_runs(out: Path) -> Sequence[Run]:
     """
     runs = progress.read_progress(out)
     if not runs:
-        if any(out.glob("*_results.json")) or any(out.glob("*/*_results.json")):
+        if parts := sorted(folder.parent for folder in out.glob(f"*/{progress.FOLDER}")):
+            raise TasksError(
+                f"{out}: its runs have folders of their own: lmms-eval-tasks watch {parts[-1]} (of "
+                f"{', '.join(part.name for part in parts)})"
+            )
+        if _results(out, "*"):
             raise TasksError(
                 f"{out}: only results of runs that do not tell their progress: lmms-eval-tasks "
                 f"report {out} shows them"
@@ -275,12 +280,15 @@ def _news(run: Run, now: float) -> Iterator[str]:
         yield f"{missing} of {run[0].processes} processes have not written anything yet"
 
 
+def _results(out: Path, stamp: str) -> list[Path]:
+    """Return results files: in the model's folder, or in `out` if the model has no name."""
+    return [file for depth in ("", "*/") for file in out.glob(f"{depth}{stamp}_results.json")]
+
+
 def _end(run: Run, phase: progress.Phase, out: Path) -> Iterator[str]:
     """Yield lines about the results of a run that ended, or about the way to continue it."""
     if phase == "scored":
-        # In a folder of the model's name, or without one for a model that has no checkpoint.
-        name = f"{run[0].stamp}_results.json"
-        files = [*out.glob(name), *out.glob(f"*/{name}")] if run[0].stamp else []
+        files = _results(out, run[0].stamp) if run[0].stamp else []
         yield from (f"results: {file}" for file in files)
         if not files:
             yield f"{out}: its results are not saved (yet)"

@@ -166,7 +166,8 @@ def _panel(
         base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", scale=scale), x2="high:Q", color=alt.Color("side:N")
         ),
-        base.mark_text(align="right", dx=-9).encode(x=value, text="mark:N"),
+        # Behind the plot, where neither a line nor a name is.
+        base.mark_text(align="left", dx=9).encode(x=alt.value(width), text="mark:N"),
         base.mark_point(filled=True, size=80, opacity=1).encode(
             x=value,
             color=alt.Color("side:N", legend=legend, scale=runs.scale(SERIES, chart_lines)),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lmms_eval_tasks import context, judges, prompts, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, LoadedData, MediaJob
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.media.sources import bad_items, missing_files, stop
 from lmms_eval_tasks.models import plan
@@ -205,8 +205,9 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         limit: lmms-eval's `--limit`; only the docs within limit and offset count.
 
     Raises:
-        DataError: a job failed and the user did not allow it (`--allow-bad-items`, or
-            `--allow-missing-videos` for whole videos), or all jobs of a task failed.
+        DataError: `--offset` leaves no doc, a job failed and the user did not allow it
+            (`--allow-bad-items`, or `--allow-missing-videos` for whole videos), or all jobs of a
+            task failed.
     """
     for benchmark, names in registry.benchmarks_of(tasks):
         data = checked(benchmark, names)
@@ -214,6 +215,8 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         counts = media.docs_per_task([len(own) for own in docs_of.values()], limit)
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
+            if own and first >= len(own):
+                raise DataError(f"--offset {first}: {name} has only {len(own):,} docs")
             cuts = [benchmark.media_job(doc) for doc in own[first:]]
             parts.append(media.TaskMedia(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.media_messages

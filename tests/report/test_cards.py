@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 import pytest
 
 from lmms_eval_tasks import registry
-from lmms_eval_tasks.report import cards, compare
+from lmms_eval_tasks.report import cards, charts, compare
 from lmms_eval_tasks.report.aggregation import of_joint, of_task
 from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.utils.metrics.stats import Interval
@@ -63,6 +64,20 @@ def test_where_the_marks_lie() -> None:
     distance = min(abs(figure - 0.25) for figure in published.papers.values())
     assert second.nearest is not None
     assert abs(second.nearest.figure - 0.25) == distance
+
+
+def test_the_mark_of_a_chart_is_behind_the_plot() -> None:
+    """A number near 0 is beside the names, and an interval would go through the word."""
+    own = line("maia", "maia_vsv", {"m": interval(0.5), "n": interval(0.01, 0.0, 0.7)})
+    invalid = {("n", "maia_vsv")}
+    card = cards.make_card(MAIA, [own], invalid, (), ())
+    assert card is not None
+    drawn = charts.overview([card], charts.Runs(["m", "n"], invalid), "numbers")
+    marks = re.findall(r'translate\(([\d.]+),[\d.]+\)"[^>]*>INVALID<', drawn)
+    assert [float(place) for place in marks] == [
+        700 + 9,
+        190 + 9,
+    ]  # of the wide and the narrow chart
 
 
 def test_scales_of_other_numbers() -> None:

@@ -83,3 +83,13 @@ def test_a_task_without_items_stops_before_the_model(monkeypatch: pytest.MonkeyP
     )
     with pytest.raises(DataError, match=told):
         prepare.make_media(["0", "1"])
+
+
+def test_a_part_after_the_last_doc_stops_before_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    noting = Noting(["abc", "ab"], leaves_out=False)
+    monkeypatch.setattr(registry, "benchmarks_of", lambda _: [(noting, ["0", "1"])])
+    with (
+        context.begun(limit=2, offset=2),
+        pytest.raises(DataError, match=r"^--offset 2: 1 has only 2 docs$"),
+    ):
+        prepare.make_media(["0", "1"])

@@ -212,17 +212,19 @@ def test_the_last_run_or_those_that_go_on(tmp_path: Path, gone: int) -> None:
     {
         "nothing": ([], "no run of our tasks began with this --output_path"),
         "a run of lmms-eval": (["m/20261128_120000_results.json"], "lmms-eval-tasks report"),
+        "without a name": (["20261128_120000_results.json"], "lmms-eval-tasks report"),
+        "parts": ([f"{n}/{FOLDER}/a.0.json" for n in (0, 1)], "watch {out}/1 (of 0, 1)"),
         "damaged": ([f"{FOLDER}/one.0.json"], "no run of our tasks began"),
     }.values(),
 )
 def test_no_run_is_one_line(files: list[str], line: str, tmp_path: Path) -> None:
     for name in files:
-        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text('{"run": ')
     done = CliRunner().invoke(cli.app, ["watch", str(tmp_path)])
     assert isinstance(done.exception, TasksError)
     assert str(done.exception).startswith(f"{tmp_path}: ")
-    assert line in str(done.exception)
+    assert line.format(out=tmp_path) in str(done.exception)
     assert "\n" not in str(done.exception)
 
 
