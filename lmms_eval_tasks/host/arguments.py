@@ -216,7 +216,10 @@ def local_timezone() -> str:
     """
     import pytz
 
-    now = datetime.now().astimezone()
+    try:
+        now = datetime.now().astimezone()
+    except ValueError:  # no zone is a day away from UTC
+        return "UTC"
     links = (os.environ.get("TZ", ""), os.path.realpath("/etc/localtime"))
     names = [link.lstrip(":").rpartition("zoneinfo/")[2] for link in links]
     hours = -(now.utcoffset() or timedelta()) // timedelta(hours=1)

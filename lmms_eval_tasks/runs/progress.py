@@ -33,7 +33,10 @@ RECENT = 60.0  # seconds whose replies give the present speed
 N_LAST = 3  # last replies in a file
 _FEW, _LONGEST = 8, 400
 _SKIPPED = Status.SKIPPED.value
-_SECRET = re.compile(r"(?i)((?:key|token|secret|password)\w*=)[^,]*")
+# An argument that is a secret, also in JSON; the user and password in an address.
+_SECRET = re.compile(
+    r"(?i)((?:key|token(?!s)|secret|password)\w*[\"']?\s*[=:]\s*)[^,}]*|(://)[^/@\s,]+(?=@)"
+)
 
 # A time of Unix; the limit is thousands of years away, so that a date can be made of it.
 Seconds = Annotated[float, Field(ge=0, lt=1e11, allow_inf_nan=False)]
@@ -259,7 +262,7 @@ def written(arguments: Mapping[str, Json], tasks: Sequence[str]) -> Iterator[Non
     model, given = arguments.get("model"), arguments.get("model_args") or "default arguments"
     told = given if isinstance(given, str) else ",".join(f"{k}={v}" for k, v in given.items())
     named = model if isinstance(model, str) else type(model).__name__
-    shown = _SECRET.sub(r"\1...", told)
+    shown = _SECRET.sub(lambda match: f"{match[1] or match[2]}...", told)
     stamp = str(arguments.get("datetime_str") or "").replace(":", "-")
     progress = _of_process(run, f"{named} ({shown})", stamp)
     progress.tasks = {task: TaskProgress() for task in tasks}

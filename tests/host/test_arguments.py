@@ -140,6 +140,7 @@ def test_commands_that_name_a_time_zone(
         ("XXX-3", "Etc/GMT-3"),  # a name of POSIX, three hours east
         ("XXX+11", "Etc/GMT+11"),
         ("XXX-5:45", "Asia/Kathmandu"),
+        ("UTC+26", "UTC"),  # no zone is a day away
     ],
 )
 def test_the_time_zone_of_this_machine(
