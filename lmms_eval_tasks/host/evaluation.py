@@ -20,6 +20,7 @@ from lmms_eval_tasks import context, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import model_class, needs
 from lmms_eval_tasks.host.requests import endpoints, replies
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.models.host_types import Arguments, Function, Results
 from lmms_eval_tasks.notify import notify
 from lmms_eval_tasks.runs import finish, judging, prepare, progress
@@ -101,6 +102,20 @@ def _check(arguments: Arguments, tasks: Sequence[str]) -> None:
     for line in (*model_class.set_up(arguments), *model_class.advice(arguments)):
         notify(line)
     prepare.make_media(tasks, arguments.get("limit"))
+    if not _has_samples(arguments):
+        notify(
+            "the samples of this run are not saved, so judge, rescore and report cannot read it; "
+            "to save them: --log_samples --output_path out"
+        )
+
+
+def _has_samples(arguments: Arguments) -> bool:
+    """Return False if a command saves results or waits for a judge, but saves no samples."""
+    if (options := arguments.get("cli_args")) is None:  # called from Python
+        return True
+    output_path = getattr(options, "output_path", None)
+    needs_samples = output_path or settings.text(settings.JUDGE) == NONE
+    return bool(not needs_samples or (output_path and getattr(options, "log_samples", False)))
 
 
 @contextmanager

@@ -213,14 +213,6 @@ def _prepare_arguments(args: CommandArguments, by_name: Mapping[str, Any]) -> No
     if tasks is None:
         raise TasksError(command_arguments.NO_TASKS)
     _settle_tasks(args, tasks)
-    if discovery.our_tasks(tasks.split(",")) and not saves:
-        from lmms_eval_tasks.judges.verdict import NONE
-
-        if output_path or settings.text(settings.JUDGE) == NONE:
-            notify(
-                "the samples of this run are not saved, so judge, rescore and report cannot read "
-                "it; to save them: --log_samples --output_path out"
-            )
 
 
 def _settle_tasks(args: CommandArguments, tasks: str | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import nltk.data
 import pytest
 
 from lmms_eval_tasks import registry, settings
@@ -17,6 +18,7 @@ from tests.conftest import BIN, HostRun, Launch, environment, host
 from tests.golden.run import write_replies
 from tests.local_endpoint import LocalEndpoint
 from tests.report import made
+from tests.utils.metrics import tiny_nltk
 
 inspect_ai = pytest.importorskip(
     "inspect_ai", reason="inspect-ai is not installed: pip install 'lmms-eval-tasks[inspect]'"
@@ -92,9 +94,12 @@ def test_items_and_numbers_are_those_of_lmms_eval(
     replies: Path,
     judge: str,
     on_machine: None,
+    cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
+    # As in the other process; this one may have read NLTK_DATA before it was set.
+    monkeypatch.setattr(nltk.data, "path", [str(tiny_nltk.build(cache / "nltk"))])
     monkeypatch.setenv(CVRR_NAME, "tasks_recorded")  # the name of the model in the items
     log = evaluated(name, fake_models.recorded(replies), tmp_path, judge=judge)
     items = {one.id: one.scores[name].metadata for one in log.samples}

@@ -15,7 +15,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arguments, script
+from lmms_eval_tasks.host import arguments, evaluation, script
 from tests.checks import table
 
 OURS = ["--model", "tasks_scripted", "--tasks", "maia_vsv"]
@@ -178,30 +178,24 @@ def test_files_are_named_by_local_time(
 
 
 @table(
-    "given, judge, is_told",
+    "options, judge, has_samples",
     [
-        ({"output_path": "out"}, "", True),
-        ({"output_path": "out", "log_samples": True}, "none", False),
-        ({}, "none", True),  # nothing would be there to judge later
-        ({}, "", False),  # the printed numbers are what was asked for
-        ({"output_path": "out", "tasks": "mme"}, "none", False),
+        ({"output_path": "out"}, "", False),
+        ({"output_path": "out", "log_samples": True}, "none", True),
+        ({}, "none", False),  # nothing would be there to judge later
+        ({}, "", True),  # the printed numbers are what was asked for
+        (None, "none", True),  # from Python, which returns the samples
     ],
 )
 def test_a_run_whose_samples_are_not_saved_says_so(
-    given: dict[str, object],
+    options: dict[str, object] | None,
     judge: str,
-    is_told: bool,
+    has_samples: bool,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
 ) -> None:
-    module = ModuleType("lmms_eval.__main__")
-    vars(module)["cli_evaluate_single"] = lambda args: (None, None)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", judge)
-    script.watch(script.new_outcome(), module)
-    module.cli_evaluate_single(Namespace(**{"tasks": "maia_vsv", "timezone": "UTC", **given}))
-    assert ("to save them: --log_samples --output_path out" in capsys.readouterr().err) is is_told
+    given = {} if options is None else {"cli_args": Namespace(**options)}
+    assert evaluation._has_samples(given) is has_samples
 
 
 def test_another_lmms_eval_is_not_held_to_the_options_of_this_one(

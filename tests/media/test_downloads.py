@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 from huggingface_hub import constants
 
 from lmms_eval_tasks import registry, settings
@@ -212,9 +211,22 @@ def test_a_disk_without_space(
     assert "the disk is full: free some space, then run the same" in refusal(SOURCE, tmp_path)
 
 
+# Another process, since lmms-eval makes the locks of its own process reentrant.
+HOLD = """
+import filelock, sys
+with filelock.FileLock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
 def test_another_process_downloads_to_the_folder(hub: LocalHub, tmp_path: Path) -> None:
-    with FileLock(tmp_path / ".lock"):
+    command = [sys.executable, "-c", HOLD, str(tmp_path / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
         line = refusal(SOURCE, tmp_path)
+        other.communicate()
     assert line.startswith(f"{tmp_path}: another process downloads to this folder: when it")
     assert hub.requests == []
     downloads.download(SOURCE, tmp_path, print)
