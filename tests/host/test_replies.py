@@ -32,6 +32,7 @@ def play(
     """Runs a model that gives a reply to each number; `play.asked` counts requests."""
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.CACHE, str(tmp_path))
+    context.outside().put(Unsaved, None)  # of the command of another test in this process
     plugin.install()
     from lmms_eval import evaluator
     from lmms_eval.api.model import lmms
