@@ -17,6 +17,17 @@ UNSEEN = 150  # width in columns of a table that goes into a file or a pipe
 _OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
+# An argument of a model that is a secret, also in JSON; the user and password in an address.
+_SECRET = re.compile(
+    r"(\b(?:(?:\w+_)?api_?key|(?:\w+_)?password|(?:hf|auth|access)_token|token|secret)"
+    r"(?:=|[\"']\s*:\s*[\"']))[^,\s'\"]+|(://)[^/@\s,'\"]+(?=@)",
+    re.IGNORECASE,
+)
+
+
+def hide_secrets(text: str) -> str:
+    """Return model arguments or a command with `[key]` in place of each key and password."""
+    return _SECRET.sub(lambda match: f"{match[1] or match[2]}[key]", text)
 
 
 def visible(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +12,13 @@ from pathlib import Path
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.notify import visible
+from lmms_eval_tasks.notify import hide_secrets, visible
 from lmms_eval_tasks.report import aggregation, readings
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
-
-# An argument of a model that must not appear on a page or in a record.
-_KEY = re.compile(
-    r"\b(((?:\w+_)?api_?key|(?:\w+_)?password|(hf|auth|access)_token|token|secret)=)[^,\s'\"]+",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -198,6 +191,4 @@ def command(results: Mapping[str, Json]) -> str:
     options = {name: config.get(name) for name in ("model", "model_args", "gen_kwargs", "limit")}
     options |= {name: given.get(name) for name in ("tasks", "batch_size", "offset")}
     told = [f"--{k} {shlex.quote(str(v))}" for k, v in options.items() if v not in (None, "", 0)]
-    return _KEY.sub(
-        r"\1[key]", " ".join(["lmms_eval", *told, "--log_samples", "--output_path out"])
-    )
+    return hide_secrets(" ".join(["lmms_eval", *told, "--log_samples", "--output_path out"]))

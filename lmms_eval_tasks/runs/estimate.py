@@ -307,7 +307,7 @@ def judge_requests(task: Task, log_item: Item, reply: str) -> list[JudgeRequest]
 def _stand_ins(
     requests: list[JudgeRequest], names: Collection[str] = ()
 ) -> Callable[[JudgeRequests], list[Verdict]]:
-    """Return a function that gives made-up verdicts and appends the requests to `found`.
+    """Return a function that gives made-up verdicts and appends the requests to `requests`.
 
     It raises `_AllAsked` once all requests of these names were made.
     """
@@ -488,7 +488,6 @@ def _checkpoints(model: str) -> str:
     )
     if not arguments:
         return ": name it with --model_args"
-    first, *others = arguments
     first, *others = arguments
     more = f" (or {', '.join(others)})" if others else ""
     return f": add --model_args {first}{more}"

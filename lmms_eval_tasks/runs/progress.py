@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import threading
 import time
 import uuid
@@ -25,6 +24,7 @@ from lmms_eval_tasks import context
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.notify import hide_secrets
 from lmms_eval_tasks.utils.json_files import Json, read_bytes, write_text
 
 FOLDER = ".lmms_eval_tasks"  # folder of the files, in `--output_path`
@@ -33,10 +33,6 @@ RECENT = 60.0  # seconds whose replies give the present speed
 N_LAST = 3  # last replies in a file
 _FEW, _LONGEST = 8, 400
 _SKIPPED = Status.SKIPPED.value
-# An argument that is a secret, also in JSON; the user and password in an address.
-_SECRET = re.compile(
-    r"(?i)((?:key|token(?!s)|secret|password)\w*[\"']?\s*[=:]\s*)[^,}]*|(://)[^/@\s,]+(?=@)"
-)
 
 # A time of Unix; the limit is thousands of years away, so that a date can be made of it.
 Seconds = Annotated[float, Field(ge=0, lt=1e11, allow_inf_nan=False)]
@@ -262,9 +258,8 @@ def written(arguments: Mapping[str, Json], tasks: Sequence[str]) -> Iterator[Non
     model, given = arguments.get("model"), arguments.get("model_args") or "default arguments"
     told = given if isinstance(given, str) else ",".join(f"{k}={v}" for k, v in given.items())
     named = model if isinstance(model, str) else type(model).__name__
-    shown = _SECRET.sub(lambda match: f"{match[1] or match[2]}...", told)
     stamp = str(arguments.get("datetime_str") or "").replace(":", "-")
-    progress = _of_process(run, f"{named} ({shown})", stamp)
+    progress = _of_process(run, f"{named} ({hide_secrets(told)})", stamp)
     progress.tasks = {task: TaskProgress() for task in tasks}
     folder = Path(output_path, FOLDER) if output_path else None
     own = context.current().instance_of(RunProgress, lambda: RunProgress(folder, progress))

@@ -245,7 +245,10 @@ def test_a_process_counts_what_happens(tmp_path: Path) -> None:
     with context.begun(), progress.written(arguments(tmp_path), [TASK]):
         ((process,),) = progress.read_progress(tmp_path)
         assert (process.phase, process.stamp) == ("preparing", "2026-1")
-        assert process.model == "openai (model=m,api_key=...,base_url=http://...@h/v1,max_tokens=5)"
+        assert (
+            process.model
+            == "openai (model=m,api_key=[key],base_url=http://[key]@h/v1,max_tokens=5)"
+        )
         own = progress.of_run()
         own.ask({TASK: 9}, {TASK: 2}, tmp_path)
         for number in range(5):
