@@ -52,6 +52,7 @@ def estimate_command(
     """
     from lmms_eval_tasks.host import model_class
     from lmms_eval_tasks.judges import costs, run
+    from lmms_eval_tasks.models import model_capabilities
     from lmms_eval_tasks.runs import estimate
 
     chosen = registry.selected([name.strip() for name in tasks.split(",") if name.strip()])
@@ -74,7 +75,7 @@ def estimate_command(
         sent = uploads.of_run(run_of, [one.name for one in found], limit) if found else []
         notes += [f"uploads: {line}" for line in sent]
         totals = {one.task: one.total for one in sent if isinstance(one, uploads.Upload)}
-        is_local = any(str(line).startswith("nothing: ") for line in sent)
+        is_local = model_capabilities.name_of(named.name) not in model_capabilities.SERVED
         for one in found:
             one.uploaded = 0.0 if is_local else totals.get(one.name)
     assumed, why = costs.default_rate()
