@@ -73,7 +73,10 @@ def test_prompts(tasks):
         ("grounding", "Summary 1: Clip 1", (1 / 3, 1 / 4, 1 / 2)),
         *(("grounding", reply, (1.0, 1.0, 1.0)) for reply in ("1. **Summary 1:** Clips 1-2\n2. **Summary 2:** Clip 3.", "Summary 1: Clip 1, 2; Summary 2: 3", '{"Summary 1": ["Clip 1", "Clip 2"], "Summary 2": ["Clip 3"]}')),
         *(("grounding", reply, (1.0, 1.0, 1.0)) for reply in ("Summary 1 (10 people): Clip 1 (00:01-00:05), Clip 2\nSummary 2: at 0:07 (Clip 3)", "Summary 1:\n- Clip 1\n- Clip 2\nSummary 2: Clip 3, Clip 3")),
-        *(("grounding", reply, (1 / 2, 1 / 2, 1 / 2)) for reply in ("Summary 1: not Clip 1\nSummary 2: Clip 3", "Summary 1: Clip 2-1\nSummary 2: Clip 3", "Summary 1: Clip NaN\nSummary 2: Clip 3", "Summary 1: Clip 1\nSummary 1: Clip 2\nSummary 2: Clip 3")),
+        *(
+            ("grounding", reply, (1 / 2, 1 / 2, 1 / 2))
+            for reply in ("Summary 1: not Clip 1\nSummary 2: Clip 3", "Summary 1: Clip 2-1\nSummary 2: Clip 3", "Summary 1: Clip NaN\nSummary 2: Clip 3", "Summary 1: Clip 1\nSummary 1: Clip 2\nSummary 2: Clip 3")
+        ),
         ("grounding", "No idea.", (0.0, 0.0, 0.0)),
         ("v2v", "[3, 4]", (1.0, 1.0, 1.0)),
         ("v2v", "Frames 3 and 9, and 4", (0.5, 0.5, 0.5)),

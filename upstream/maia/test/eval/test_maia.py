@@ -113,7 +113,9 @@ def test_whose_failure_it_is(monkeypatch, doc, reply, judge, status, expected):
     assert [name for name, record in records.items() if "score" in record] == ([] if expected is None else ["maia_pair_acc" if doc is PAIR else "maia_judge_acc"])
 
 
-@pytest.mark.parametrize("reply", ["Correct or Incorrect", "Correct/Incorrect", "The answer is Correct.", "", "Correctly", "Correct\nIncorrect", "Incorrect\nCorrect", "Correct? No, incorrect.", "Correct?", "Correct, but not all of it.", "Correct: no"])
+@pytest.mark.parametrize(
+    "reply", ["Correct or Incorrect", "Correct/Incorrect", "The answer is Correct.", "", "Correctly", "Correct\nIncorrect", "Incorrect\nCorrect", "Correct? No, incorrect.", "Correct?", "Correct, but not all of it.", "Correct: no"]
+)
 def test_what_is_no_verdict(reply):
     with pytest.raises(ValueError):
         utils.read_label(reply)
