@@ -42,6 +42,12 @@ def test_videos_become_docs(tasks):
     assert docs["haven_v2v"]["video_1"]["key_frames"] == [3, 4]
 
 
+def test_a_folder_without_data_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("HAVEN_DIR", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match="HAVEN_DIR=.*none has none of summe_data.json, "):
+        importlib.reload(utils)
+
+
 def test_prompts(tasks):
     """Pictures stand behind their labels; descriptions in their place make a text proxy. No prompt tells a frame's place in the video."""
     doc = next(iter(tasks["haven_temporal"].test_docs()))

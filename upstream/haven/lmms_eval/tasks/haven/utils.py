@@ -48,6 +48,8 @@ UNITS = {"v2v": "Frame", "temporal": "Shot", "grounding": "Clip"}
 SOURCES = ("summe", "tvsum", "ovp", "youtube", "videoxum", "mrhisum")
 FILES = [os.path.join(os.getenv("HAVEN_DIR", "haven"), f"{source}_data.json") for source in SOURCES]
 FILES = list(filter(os.path.exists, FILES)) or FILES
+if os.getenv("HAVEN_DIR") and not os.path.exists(FILES[0]):  # lmms-eval would retry to load them, and its last error does not name them
+    raise FileNotFoundError(f"HAVEN: HAVEN_DIR={os.environ['HAVEN_DIR']} has none of {', '.join(map(os.path.basename, FILES))}.")
 DATASET_KWARGS = {"data_files": {"test": FILES}, "sample_by": "document"}
 # Shots to order and sentences to ground, at most; if there are more, so many are drawn.
 MOST = {"temporal": 5, "grounding": 3}
