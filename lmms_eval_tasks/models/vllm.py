@@ -166,6 +166,7 @@ class VLLM(HostModel):
         self._reading = threading.BoundedSemaphore(READERS)
         with own_gpus(parallel):
             self._engine = Engine(lambda: LLM(model=name, tensor_parallel_size=parallel, **engine))
+        self._penalty = self._engine.repetition_penalty()
 
     def end_run(self) -> None:
         """Free the GPUs at the end of the run that built this model (host/requests/replies.py)."""
@@ -238,7 +239,7 @@ class VLLM(HostModel):
             _, known = items["video"][0]
             share = len(known["frames_indices"]) / known["total_num_frames"]
             prompt["mm_processor_kwargs"] = {"fps": known["fps"] * share}
-        return prompt, self._params(**sampling(options or {})), _counted(items)
+        return prompt, self._params(**sampling(options or {}, self._penalty)), _counted(items)
 
     def _item(self, kind: str, medium: Image.Image | str, name: str | None) -> Medium:
         if isinstance(medium, Image.Image):
@@ -317,12 +318,14 @@ def own_gpus(count: int) -> Iterator[None]:
             os.environ["CUDA_VISIBLE_DEVICES"] = visible
 
 
-def sampling(arguments: Arguments) -> Arguments:
+def sampling(arguments: Arguments, penalty: float = 1.0) -> Arguments:
     """Return the arguments of vLLM's SamplingParams for a request's generation arguments.
 
     Decoding is greedy unless `do_sample` or a temperature asks for sampling; `top_p`, `top_k`,
     `min_p` and `seed` count only then. `max_new_tokens` and `until` are kept; without
-    `max_new_tokens` the context is the limit. Beam search is not supported.
+    `max_new_tokens` the context is the limit. Beam search is not supported. `penalty` is the
+    checkpoint's `repetition_penalty`, which transformers applies in greedy decoding too; a
+    request's own replaces it.
     """
     heat = arguments.get("temperature")
     if not arguments.get("do_sample", heat):
@@ -333,6 +336,8 @@ def sampling(arguments: Arguments) -> Arguments:
         "max_tokens": arguments.get("max_new_tokens"),
         "stop": [until] if isinstance(until, str) else [one for one in until if one],
     }
+    if (penalty := float(arguments.get("repetition_penalty") or penalty)) != 1:
+        found["repetition_penalty"] = penalty
     if found["temperature"]:
         found |= {name: arguments[name] for name in _DRAWN if arguments.get(name) is not None}
     return found

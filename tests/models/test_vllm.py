@@ -279,6 +279,8 @@ def test_models_that_look_at_no_times_are_told_the_rate(
         ),
         ({"until": "###"}, {"temperature": 0.0, "stop": ["###"]}),
         ({"until": ["", "\n\n"], "num_beams": 1}, {"temperature": 0.0, "stop": ["\n\n"]}),
+        ({"repetition_penalty": 1.2}, {"temperature": 0.0, "repetition_penalty": 1.2}),
+        ({"repetition_penalty": 1.0}, {"temperature": 0.0}),
     ],
 )
 def test_sampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -287,6 +289,21 @@ def test_sampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
     found = sampling({"max_new_tokens": 128, **given})
     assert found == {"max_tokens": 128, "stop": [], **expected}
     SamplingParams(**found)
+
+
+@table(
+    "checkpoint_says, request_says, penalty",
+    [(1.05, {}, 1.05), (1.05, {"repetition_penalty": 1.0}, 1.0), (1.0, {}, 1.0)],
+)
+def test_a_repetition_penalty_of_the_checkpoint_counts_as_in_transformers(
+    checkpoint_says: float, request_says: Any, penalty: float, checkpoint: str, engine: Any
+) -> None:
+    lm = model(
+        checkpoint, override_generation_config={"repetition_penalty": checkpoint_says, "top_k": 1}
+    )
+    ask(lm, [{"parts": [text("x")]}], **request_says)
+    (asked,) = engine.made[-1].asked
+    assert (asked["params"]["repetition_penalty"], asked["params"]["top_k"]) == (penalty, 0)
 
 
 def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
