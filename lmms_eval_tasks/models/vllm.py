@@ -34,7 +34,7 @@ from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.engine import Engine, EngineEndedError
 from lmms_eval_tasks.models.host_model import HostModel
 from lmms_eval_tasks.models.host_types import Arguments, Medium, ModelRequest, Reply
-from lmms_eval_tasks.models.plan import whole
+from lmms_eval_tasks.models.plan import flag, whole
 from lmms_eval_tasks.models.recipes import IN_FLIGHT
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.replies import refusals
@@ -135,13 +135,21 @@ class VLLM(HostModel):
         if longest.isdecimal() and int(longest) > BATCHED:
             # vLLM refuses a video of more tokens than it computes at once.
             engine.setdefault("max_num_batched_tokens", int(longest))
+        if engine.get("trust_remote_code") is not None:
+            engine["trust_remote_code"] = flag("trust_remote_code", engine["trust_remote_code"])
         bounds = {"min_pixels": min_pixels, "max_pixels": max_pixels}
         if pixels := {k: whole(k, value) for k, value in bounds.items() if value is not None}:
-            engine["mm_processor_kwargs"] = (engine.get("mm_processor_kwargs") or {}) | pixels
+            processor = engine.get("mm_processor_kwargs") or {}
+            if not isinstance(processor, Mapping):
+                raise TasksError(
+                    f"tasks_vllm: mm_processor_kwargs={processor}: expected a map, as "
+                    '{"max_pixels": 401408}'
+                )
+            engine["mm_processor_kwargs"] = {**processor, **pixels}
         # The processor of the checkpoint, or its tokenizer, has the chat template.
         try:
             loaded = AutoProcessor.from_pretrained(
-                name, trust_remote_code=bool(engine.get("trust_remote_code"))
+                name, trust_remote_code=engine.get("trust_remote_code") or False
             )
         except (OSError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
@@ -156,6 +164,7 @@ class VLLM(HostModel):
                 f"{name} has no chat template, which tasks_vllm requires to write prompts"
             )
         if enable_thinking is not None:
+            enable_thinking = flag("enable_thinking", enable_thinking)
             # Set on the processor: host/requests/cut_replies.py also reads what the template
             # writes.
             self.processor.apply_chat_template = functools.partial(

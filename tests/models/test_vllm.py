@@ -368,6 +368,12 @@ def test_pixels_go_to_the_processor(
         ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: not JSON"),
         ({"pretrained": "Org/NoSuch-7B"}, "Org/NoSuch-7B: no processor or tokenizer"),
         ({"pretrained": "no template"}, "has no chat template"),
+        ({"max_num_frames": 8.5}, "max_num_frames=8.5: expected a whole number"),
+        ({"max_num_frames": float("inf")}, "max_num_frames=inf: expected a whole number"),
+        ({"tensor_parallel_size": None}, "tensor_parallel_size=None: expected a whole number"),
+        ({"enable_thinking": "no"}, "enable_thinking=no: expected True or False"),
+        ({"trust_remote_code": "no"}, "trust_remote_code=no: expected True or False"),
+        ({"mm_processor_kwargs": [1], "min_pixels": 9}, "mm_processor_kwargs=[1]: expected a map"),
     ],
 )
 def test_what_cannot_work_is_said_before_the_engine_starts(
@@ -382,7 +388,8 @@ def test_what_cannot_work_is_said_before_the_engine_starts(
 
 
 def test_thinking_is_told_to_the_template_and_to_who_asks_it(checkpoint: str, engine: Any) -> None:
-    lm = model(checkpoint, enable_thinking=False)
+    lm = model(checkpoint, enable_thinking=0, trust_remote_code="false")  # 0: no `is false`
+    assert engine.made[-1].given["trust_remote_code"] is False
     ask(lm, [{"parts": [text("x")]}])
     assert engine.made[-1].asked[0]["prompt"].endswith("no thoughts")
     turn = [{"role": "user", "content": [text("x")]}]
