@@ -50,7 +50,7 @@ BATCHED = 8192  # tokens that vLLM computes at once on most GPUs (its max_num_ba
 READERS = 16  # requests whose media are read at once
 KEPT = 2**30  # bytes of media that are kept after a request, for the next ones
 # Generation arguments with the same name in vLLM and lmms-eval that matter if tokens are sampled.
-_DRAWN = ("top_p", "top_k", "min_p", "seed")
+_DRAWN = {"top_p": float, "top_k": int, "min_p": float, "seed": int}
 # Variables that torchrun and accelerate set: an engine that sees them would wait for other
 # processes.
 _LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
@@ -260,7 +260,7 @@ class VLLM(HostModel):
         if kind == "audio":
             return self._files.get(str(name), lambda _: files.sound(medium))
         with Image.open(medium) as image:
-            return image.convert("RGB")
+            return image.copy()  # vLLM lays transparent pixels on white, as qwen-vl-utils does
 
     def _named(self, kind: str, medium: Image.Image | str) -> str | None:
         """Return the key of a file for our cache and vLLM's; None for a picture in memory."""
@@ -335,6 +335,9 @@ def sampling(arguments: Arguments, penalty: float = 1.0) -> Arguments:
     `max_new_tokens` the context is the limit. Beam search is not supported. `penalty` is the
     checkpoint's `repetition_penalty`, which transformers applies in greedy decoding too; a
     request's own replaces it.
+
+    Raises:
+        TypeError, ValueError: a number is none; an engine that got it would answer no more.
     """
     heat = arguments.get("temperature")
     if not arguments.get("do_sample", heat):
@@ -342,13 +345,14 @@ def sampling(arguments: Arguments, penalty: float = 1.0) -> Arguments:
     until = arguments.get("until") or []
     found = {
         "temperature": 1.0 if heat is None else float(heat),
-        "max_tokens": arguments.get("max_new_tokens"),
+        "max_tokens": None if (most := arguments.get("max_new_tokens")) is None else int(most),
         "stop": [until] if isinstance(until, str) else [one for one in until if one],
     }
     if (penalty := float(arguments.get("repetition_penalty") or penalty)) != 1:
         found["repetition_penalty"] = penalty
     if found["temperature"]:
-        found |= {name: arguments[name] for name in _DRAWN if arguments.get(name) is not None}
+        drawn = {name: (kind, arguments.get(name)) for name, kind in _DRAWN.items()}
+        found |= {name: kind(value) for name, (kind, value) in drawn.items() if value is not None}
     return found
 
 

@@ -281,6 +281,11 @@ def test_models_that_look_at_no_times_are_told_the_rate(
         ({"until": ["", "\n\n"], "num_beams": 1}, {"temperature": 0.0, "stop": ["\n\n"]}),
         ({"repetition_penalty": 1.2}, {"temperature": 0.0, "repetition_penalty": 1.2}),
         ({"repetition_penalty": 1.0}, {"temperature": 0.0}),
+        (
+            {"temperature": 0.5, "seed": 3.0, "top_k": "5"},
+            {"temperature": 0.5, "seed": 3, "top_k": 5},
+        ),
+        ({"temperature": "0", "max_new_tokens": 128.0, "seed": "x"}, {"temperature": 0.0}),
     ],
 )
 def test_sampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -289,6 +294,16 @@ def test_sampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
     found = sampling({"max_new_tokens": 128, **given})
     assert found == {"max_tokens": 128, "stop": [], **expected}
     SamplingParams(**found)
+
+
+@table(
+    "said", [{"seed": "x"}, {"seed": [1]}, {"top_k": "all"}, {"top_p": ""}, {"temperature": "hot"}]
+)
+def test_no_number_fails_alone(said: dict[str, Any], checkpoint: str, engine: Any) -> None:
+    """vLLM takes such a seed, and its engine then answers nobody and does not end."""
+    lm, docs = model(checkpoint), [{"parts": [text("x")]}]
+    assert refusals.is_model_error(ask(lm, docs, **{"temperature": 0.5, **said})[0])
+    assert ask(lm, docs)[0].text == "A"
 
 
 @table(
