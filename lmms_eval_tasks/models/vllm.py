@@ -332,13 +332,15 @@ def sampling(arguments: Arguments, penalty: float = 1.0) -> Arguments:
 
     Decoding is greedy unless `do_sample` or a temperature asks for sampling; `top_p`, `top_k`,
     `min_p` and `seed` count only then. `max_new_tokens` and `until` are kept; without
-    `max_new_tokens` the context is the limit. Beam search is not supported. `penalty` is the
-    checkpoint's `repetition_penalty`, which transformers applies in greedy decoding too; a
-    request's own replaces it.
+    `max_new_tokens` the context is the limit. `penalty` is the checkpoint's `repetition_penalty`,
+    which transformers applies in greedy decoding too; a request's own replaces it.
 
     Raises:
-        TypeError, ValueError: a number is none; an engine that got it would answer no more.
+        TypeError, ValueError: a number is none, which an engine may never answer; or beam search
+            is asked for.
     """
+    if (beams := int(arguments.get("num_beams") or 1)) > 1:
+        raise ValueError(f"num_beams={beams}: tasks_vllm has no beam search; leave num_beams out")
     heat = arguments.get("temperature")
     if not arguments.get("do_sample", heat):
         heat = 0.0

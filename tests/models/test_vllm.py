@@ -297,7 +297,15 @@ def test_sampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 @table(
-    "said", [{"seed": "x"}, {"seed": [1]}, {"top_k": "all"}, {"top_p": ""}, {"temperature": "hot"}]
+    "said",
+    [
+        {"seed": "x"},
+        {"seed": [1]},
+        {"top_k": "all"},
+        {"top_p": ""},
+        {"temperature": "hot"},
+        {"num_beams": 4},
+    ],
 )
 def test_no_number_fails_alone(said: dict[str, Any], checkpoint: str, engine: Any) -> None:
     """vLLM takes such a seed, and its engine then answers nobody and does not end."""
