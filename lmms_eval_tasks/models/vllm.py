@@ -174,7 +174,16 @@ class VLLM(HostModel):
         self._files: files.Files[Loaded] = files.Files(KEPT, lambda read: int(read[0].nbytes))
         self._reading = threading.BoundedSemaphore(READERS)
         with own_gpus(parallel):
-            self._engine = Engine(lambda: LLM(model=name, tensor_parallel_size=parallel, **engine))
+            try:
+                self._engine = Engine(
+                    lambda: LLM(model=name, tensor_parallel_size=parallel, **engine)
+                )
+            except (TypeError, ValueError) as error:  # an unknown argument, or a value of no use
+                why = " ".join(str(error).split())[:300]
+                raise TasksError(
+                    f"tasks_vllm: vLLM refuses --model_args: {why} (frames of a video: "
+                    "max_num_frames=N; all others are arguments of vllm.LLM)"
+                ) from error
         self._penalty = self._engine.repetition_penalty()
 
     def end_run(self) -> None:
@@ -390,4 +399,7 @@ def _failed(error: BaseException) -> str:
     """
     # vLLM's error begins with the processor's whole input; its cause is the processor's own error.
     cause = error if isinstance(error, TasksError) else error.__cause__ or error
-    return refusals.model_error(f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}")
+    why = " ".join(str(cause).split())[:300]
+    if "target_sr" in why:  # vLLM knows a rate of sound for those checkpoints alone that take it
+        why = f"the checkpoint takes no sound, which the task sends; leave the task out ({why})"
+    return refusals.model_error(f"{type(cause).__name__}: {why}")
