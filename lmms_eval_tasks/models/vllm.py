@@ -19,7 +19,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from transformers import ProcessorMixin
-    from vllm import RequestOutput, SamplingParams
+    from vllm import LLM, RequestOutput, SamplingParams
 
 MOST = 1024  # threads; vLLM runs no more requests at once on the largest GPUs
 BATCHED = 8192  # tokens that vLLM computes at once on most GPUs (its max_num_batched_tokens)
@@ -174,16 +174,9 @@ class VLLM(HostModel):
         self._files: files.Files[Loaded] = files.Files(KEPT, lambda read: int(read[0].nbytes))
         self._reading = threading.BoundedSemaphore(READERS)
         with own_gpus(parallel):
-            try:
-                self._engine = Engine(
-                    lambda: LLM(model=name, tensor_parallel_size=parallel, **engine)
-                )
-            except (TypeError, ValueError) as error:  # an unknown argument, or a value of no use
-                why = " ".join(str(error).split())[:300]
-                raise TasksError(
-                    f"tasks_vllm: vLLM refuses --model_args: {why} (frames of a video: "
-                    "max_num_frames=N; all others are arguments of vllm.LLM)"
-                ) from error
+            self._engine = _started(
+                lambda: LLM(model=name, tensor_parallel_size=parallel, **engine)
+            )
         self._penalty = self._engine.repetition_penalty()
 
     def end_run(self) -> None:
@@ -276,6 +269,22 @@ class VLLM(HostModel):
         if isinstance(medium, Image.Image):
             return None
         return files.known_as(medium, kind, self._most_frames)
+
+
+def _started(build: Callable[[], LLM]) -> Engine:
+    """Return the running engine.
+
+    Raises:
+        TasksError: vLLM refuses an argument, or its processes end while they start.
+    """
+    try:
+        return Engine(build)
+    except (RuntimeError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())[:300].removesuffix(".")
+        raise TasksError(
+            f"tasks_vllm: vLLM does not start: {why}. All --model_args but max_num_frames, "
+            "min_pixels, max_pixels and enable_thinking are arguments of vllm.LLM"
+        ) from error
 
 
 def _read(name: str, value: str) -> Json:

@@ -346,7 +346,13 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     assert lm.batch_size == model(checkpoint, batch_size="1").batch_size == 256
     assert model(checkpoint, batch_size=3, enable_prefix_caching=False).batch_size == 3
     assert engine.made[-1].given["enable_prefix_caching"] is False
-    refused(TasksError, "nframes.*max_num_frames=N", model, checkpoint, nframes=32)
+    refused(
+        TasksError,
+        "does not start.*nframes.*All --model_args but max_num_frames",
+        model,
+        checkpoint,
+        nframes=32,
+    )
     refused(TasksError, "pretrained=NAME", model, "")
     refused(TasksError, "batch_size=auto", model, checkpoint, batch_size="auto")
     assert model(checkpoint, batch_size=100_000).requests_in_flight == 1024
