@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -423,7 +422,7 @@ def _numbers(
     task, label = benchmark.tasks[run.task], rescored.label(run.task, run.model)
     values, details = aggregation.numbers(task, items), aggregation.details(task, items)
     changes = Changes.between(run.saved or {}, values, *counts)
-    given, may_fail = statuses(label, items), settings.may_fail()
+    given, may_fail = invalid.judge_rows(label, items), settings.may_fail()
     rescored.judged = rescored.judged or bool(given)
     failed = invalid.of_judge(given, {row["judge"] for row in given})
     broken = {label: lost} if (lost := run.broken(may_fail)) else {}
@@ -475,18 +474,6 @@ def _joined(
         details = aggregation.joint_details(joint, benchmark.tasks, by_task)
         changes = Changes.between(runs[0].saved_groups.get(joint.group) or {}, values)
         yield Numbers(joint.group, model, values, details, changes, [run.task for run in runs])
-
-
-def statuses(label: str, items: Items) -> list[JsonObject]:
-    """Return a row for each judge that counts its verdicts by status, including kept verdicts."""
-    by_judge: dict[str, Counter[str]] = {}
-    for item in items:
-        for verdict in (item.get("verdicts") or {}).values():
-            by_judge.setdefault(verdict["judge"], Counter())[verdict["status"]] += 1
-    return [
-        {"task": label, "judge": judge, "verdicts": counts.total(), "by_status": dict(counts)}
-        for judge, counts in by_judge.items()
-    ]
 
 
 def verdicts(item: Item) -> dict[str, Verdict]:
