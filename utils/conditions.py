@@ -175,6 +175,11 @@ def part(config: Mapping[str, Json]) -> str:
     return f"only part of the data was run ({told}): not a benchmark result" if told else ""
 
 
+def part_of(number: int, total: int) -> str:
+    """Return the line on the part of the data that was run, by the numbers of docs."""
+    return f"only part of the data was run ({number:,} of {total:,} docs): not a benchmark result"
+
+
 def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and value not in (0, -1)
 

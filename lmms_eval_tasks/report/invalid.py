@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
 from lmms_eval_tasks.notify import notify
-from lmms_eval_tasks.utils.json_files import Json
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import refusals
 
@@ -77,6 +78,18 @@ def of_judge(usage: Iterable[Mapping[str, Json]], labels: Collection[str]) -> di
         message = f"{row['task']}: {number} of {total} verdicts failed ({by_status})"
         reasons |= _above_limit(row["task"], number, total, message)
     return reasons
+
+
+def judge_rows(label: str, items: Items) -> list[JsonObject]:
+    """Return a row for each judge that counts its verdicts by status, including kept verdicts."""
+    by_judge: dict[str, Counter[str]] = {}
+    for item in items:
+        for verdict in (item.get("verdicts") or {}).values():
+            by_judge.setdefault(verdict["judge"], Counter())[verdict["status"]] += 1
+    return [
+        {"task": label, "judge": judge, "verdicts": counts.total(), "by_status": dict(counts)}
+        for judge, counts in by_judge.items()
+    ]
 
 
 def of_items(name: str, items: Items) -> dict[str, str]:

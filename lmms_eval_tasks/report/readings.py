@@ -141,7 +141,8 @@ def _quoted(text: str) -> str:
 
 def _marked(items: Items) -> Note | None:
     """Return the line on replies with an unknown special token first, which may hide the answer."""
-    found = [(mark, item) for item in items if (mark := reasoning.unknown_mark(item["reply"]))]
+    answered = [item for item in items if item["status"] != refusals.LOST]
+    found = [(mark, item) for item in answered if (mark := reasoning.unknown_mark(item["reply"]))]
     if not found:
         return None
     (mark, _), *_ = Counter(mark for mark, _ in found).most_common(1)

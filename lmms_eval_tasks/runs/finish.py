@@ -11,8 +11,8 @@ from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, T
 from lmms_eval_tasks.judges.asking import VerdictSource, usable
 from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.notify import notify
-from lmms_eval_tasks.report import aggregation, arrivals, invalid, provenance
-from lmms_eval_tasks.report.invalid import Lengths
+from lmms_eval_tasks.report import aggregation, arrivals, invalid, provenance, readings
+from lmms_eval_tasks.report.invalid import MANY_CUT, Lengths
 from lmms_eval_tasks.runs import prepare, scoring, screen
 from lmms_eval_tasks.runs.judging import JudgeUsage
 from lmms_eval_tasks.runs.scoring import ItemsCarrier
@@ -22,10 +22,13 @@ from lmms_eval_tasks.utils.conditions import (
     Condition,
     Kind,
     as_dicts,
+    condition_lines,
     departed,
+    is_valid,
     of_judge,
     of_section,
     part,
+    part_of,
     record,
     versions,
 )
@@ -189,6 +192,42 @@ def _of_benchmark(
         now = numbers.get(joint.group, {})
         row |= {f"{n},none": now[n] for n in joint.host_fields if n in now and f"{n},none" in row}
     return section
+
+
+def describe_task(benchmark: Benchmark, name: str, items: Items) -> JsonObject:
+    """Return facts about one task that another program than lmms-eval runs, for its log.
+
+    `conditions` are the lines that must accompany the numbers of `items`; `valid` is False if the
+    numbers are INVALID. Without items, they are what is known before the run.
+    """
+    task, known = benchmark.tasks[name], prepare.checked(benchmark, [name])
+    left_out = {name: prepare.left_out(benchmark, known, name)}
+    of_task = {name: items} if items else {}
+    facts, conditions = benchmark.describe(Ran(known.loaded, [name], left_out, of_task))
+    if settings.is_sample():
+        conditions.append(Condition(Kind.SAMPLE, SAMPLE_TEXT))
+    if task.judgements:
+        facts["judge"] = judge = prepare.describe_judge(benchmark)
+        conditions += of_judge(judge, [name])
+    total, arrived = len(prepare.usable_docs(benchmark, name)), _not_counted()
+    if items:
+        rows, arrived = invalid.judge_rows(name, items), arrivals.line(of_task) or arrived
+        broken = invalid.of_judge(rows, {row["judge"] for row in rows})
+        broken = invalid.together(broken, invalid.of_items(name, items))
+        conditions += [Condition(Kind.INVALID, why) for why in broken.values()]
+        conditions += of_items(task, items)
+        if (cut := sum(bool(item.get("at_limit")) for item in items)) > MANY_CUT * len(items):
+            told = f"{name}: {cut} of {len(items)} replies reach the limit of tokens and may be cut"
+            conditions.append(Condition(Kind.CUT, told))
+        notes = readings.reply_notes(task, items)
+        conditions += reading({name: {"reading": [note._asdict() for note in notes]}})
+    if items and len(items) < total:
+        conditions.append(Condition(Kind.PART, part_of(len(items), total)))
+    version = registry.task_keys(benchmark.name, name).get("metadata", {}).get("version", 0)
+    conditions += of_section({**facts, "arrived": arrived})
+    conditions += _versions({"versions": {name: version}}, [name])
+    lines = condition_lines(record(conditions))
+    return {**facts, "conditions": lines, "valid": is_valid(conditions)}
 
 
 def _of_data(results: Mapping[str, Json]) -> list[Condition]:

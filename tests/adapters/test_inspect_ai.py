@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,8 @@ def test_items_and_numbers_are_those_of_lmms_eval(
     assert differing == {}
     known = {n: v for n, v in of_lmms_eval.numbers[name].items() if v is not None}
     found = numbers(log)
+    is_invalid = name in of_lmms_eval.results["lmms_eval_tasks"]["invalid"]
+    assert bool(found.pop("invalid", 0)) == is_invalid
     for number in [one for one in known if one.startswith("n_sound_")]:
         known[number] = found[number]
     assert found == known
@@ -200,6 +203,11 @@ def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(PrerequisiteError) as raised:
         make_task("maia_vsv", data=str(tmp_path))
     assert str(tmp_path) in str(raised.value.message)
+    assert "-T data=ROOT" in str(raised.value.message)
+    for options in ({"data": 3}, {"videos_as_pictures": "maybe"}):
+        with pytest.raises(PrerequisiteError) as raised:
+            make_task("maia_vsv", **options)
+        assert str(*options.values()) in str(raised.value.message)
     film = tmp_path / "film.mkv"
     film.write_bytes(b"")
     with pytest.raises(Exception, match="-T videos_as_pictures=true"):
@@ -208,6 +216,7 @@ def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
 
 def test_failures_are_no_scores(on_sample: None, tmp_path: Path) -> None:
     """Of a request, of Inspect's own options, and with other pictures than the default."""
+    from inspect_ai._util.error import PrerequisiteError
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
     from lmms_eval_tasks.adapters.inspect_ai import make_task
@@ -230,10 +239,86 @@ def test_failures_are_no_scores(on_sample: None, tmp_path: Path) -> None:
     assert [one.error is None for one in log.samples] == [False, True, True]
     assert not log.samples[0].scores
     assert log.results.scores[0].scored_samples == 2
-    assert numbers(log)["pair_acc_failed"] == 0
+    found = numbers(log)
+    assert (found["pair_acc_failed"], found["invalid"]) == (1, 1)  # as in a run of lmms-eval
+    assert found["part"] == 3 / 384
+    told = "\n".join(log.eval.metadata["conditions"])
+    assert "INVALID: maia_vsv: 1 of 3 requests to the model failed" in told
+    assert "no route" in told
+    assert "only part of the data was run (3 of 384 docs)" in told
+    assert "2 of 3 replies reach the limit of tokens" in told
     assert log.samples[1].scores["maia_vsv"].metadata["at_limit"] is True
     assert sent == [32, 32, 32]
     assert Path(log.location.removeprefix("file://")).stat().st_size < 100_000
-    (log,) = inspect_ai.eval(task, epochs=2, **more)
-    assert log.status == "error"
-    assert "--epochs" in log.error.message
+    with pytest.raises(PrerequisiteError, match="--epochs"):
+        inspect_ai.eval(task, epochs=2, **more)
+    assert len(sent) == 3  # no request was paid for
+    (log,) = inspect_ai.eval(task, epochs=1, **more)
+    assert log.status == "success"
+
+
+def ended(text: str, reason: str = "stop", error: str | None = None) -> Any:
+    from inspect_ai.model import ModelOutput
+
+    return ModelOutput.from_content("any", text, stop_reason=reason, error=error)
+
+
+def no_output() -> Any:
+    from inspect_ai.model import ModelOutput
+
+    return ModelOutput()
+
+
+@pytest.mark.parametrize(
+    ("output", "status"),
+    [
+        (lambda: ended("A"), "ok"),
+        (lambda: ended(""), "empty"),
+        (lambda: ended("A", "max_tokens"), "ok"),
+        # What Inspect returns as a text if a provider refuses the request.
+        (lambda: ended("A content policy ends the request.", "content_filter"), "model_error"),
+        (lambda: ended("A model's context is at most 8 tokens.", "model_length"), "model_error"),
+        (lambda: ended("A", error="moderated"), "model_error"),
+        (no_output, "model_error"),  # --time-limit and its kind, --score-on-error
+    ],
+)
+def test_a_request_without_a_reply_is_no_answer(
+    output: Callable[[], Any], status: str, on_sample: None
+) -> None:
+    from lmms_eval_tasks.adapters.inspect_ai import InspectRun
+
+    run = InspectRun("maia_vsv", {}, pictures=True)
+    doc = next(iter(run.docs.values()))
+    score = run.call(run.score, doc, output())
+    assert score.metadata["status"] == status
+    assert (score.value["pair_acc"] is None) == (status == "model_error")
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("maia_oevqa", {"rouge_l", "meteor"}),
+        ("cvrr_es_partial_actions", set()),
+        ("maverix_av_oe", set()),
+        ("movierecapsqa_segment", set()),
+    ],
+)
+def test_a_failed_judge_is_no_score(
+    name: str, values: set[str], on_sample: None, tmp_path: Path
+) -> None:
+    """The judge of recorded replies knows none of the answers."""
+    from lmms_eval_tasks.adapters.inspect_ai import InspectRun
+
+    other = json.dumps({"criterion": "other", "fields": {}, "reply": "Correct"})
+    (tmp_path / "judge.jsonl").write_text(other)
+    judge = {str(settings.JUDGE): f"replay:{tmp_path / 'judge.jsonl'}"}
+    run = InspectRun(name, judge, pictures=True)
+    docs = list(run.docs.values())
+    scores = [run.call(run.score, doc, ended("A man walks to the door.")) for doc in docs]
+    for score in scores:
+        assert score.metadata["status"].startswith("judge_"), score.metadata
+        assert score.value
+        assert {n for n, v in score.value.items() if v is not None} == values
+    found = run.call(run.numbers, [score.metadata for score in scores])
+    assert found["invalid"] == 1
+    assert "verdicts failed" in run.facts["conditions"][0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,8 @@ def test_inspect_reads_what_the_items_say(run: Path, tmp_path: Path) -> None:
                 assert numbers["stderr"].value == pytest.approx(interval.se)
     pairs, open_ended = found["maia_vsv"].samples, found["maia_oevqa"].samples
     assert all(len(one.choices) == 2 and one.target in "AB" for one in pairs)
-    assert {one.scores["pair_acc"].value for one in pairs} == {0, 1}
+    assert {one.scores["pair_acc"].value for one in pairs if not one.error} == {0, 1}
+    assert all(math.isnan(one.scores["pair_acc"].value) for one in pairs if one.error)
     assert all(len(one.target) == 8 for one in open_ended)
     told = {one.scores["judge_acc"].explanation for one in open_ended}
     assert {"agrees: Correct", "agrees: Incorrect"} <= told

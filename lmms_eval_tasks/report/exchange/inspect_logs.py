@@ -18,20 +18,26 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lmms_eval_tasks import __version__, registry
-from lmms_eval_tasks.benchmark import Benchmark, Item, Task
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
+from lmms_eval_tasks.judges import verdict
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.compared_runs import Side, command
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Kind, as_columns, condition_lines, is_valid
+from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.replies import refusals
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample, EvalScore, EvalSpec
+    from inspect_ai.model import ModelOutput
     from inspect_ai.scorer import Score
 
 # Statuses of items without an answer, or whose scoring failed: errors of an Inspect sample.
 ERRORS = {"model_error": "the model's request failed", "error": "scoring the reply failed"}
+# Reasons of an output's end with which its text is the provider's, or only a part of a reply.
+NO_REPLY = ("content_filter", "model_length")
 # Fields of an item that have their own place in a sample.
 _PLACED = {"id", "options", "answer", "reference", "references", "reply", "status", "verdicts"}
 
@@ -199,7 +205,7 @@ def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
     from inspect_ai.model import ChatMessageUser, ModelOutput
 
     items = [_clean(item) for item in side.items[task.name]]
-    values = {one.name: compare.by_item(one, items) for one in compare.headline_metrics(task)}
+    values = values_of(task, items)
     for item in items:
         prompt = side.prompts.get((task.name, item["id"]), "")
         output = ModelOutput.from_content(side.label, item["reply"])
@@ -228,6 +234,36 @@ def target_of(item: Item) -> str | list[str]:
     """Return the right answer of an item, or of a doc's fields in the log; "" if it has none."""
     target = item.get("references") or item.get("answer") or item.get("reference") or ""
     return target if isinstance(target, list) else str(target)
+
+
+def reply_of(output: ModelOutput, failure: str) -> str:
+    """Return the reply in an output of Inspect; lmms-eval's text for a failed request without one.
+
+    `failure` is the reason if Inspect has no output.
+    """
+    if output.empty:
+        return refusals.model_error(failure)
+    if output.error or output.stop_reason in NO_REPLY:
+        return refusals.model_error(f"{output.stop_reason}: {output.error or output.completion}")
+    reply: str = output.completion
+    return reply.strip()  # lmms-eval strips replies, too
+
+
+def values_of(task: Task, items: Items) -> dict[str, dict[str, float]]:
+    """Return the headline numbers that items have each, by metric and id of the item.
+
+    A failed request, scoring or judgement is no number: an item without a verdict has only those
+    that need no judge.
+    """
+    metrics, judged = compare.headline_metrics(task), verdict.OF_THE_JUDGE
+    values = {one.name: compare.by_item(one, items) for one in metrics}
+    for item in items:
+        lost, failed = item["status"] in ERRORS, item["status"].startswith(judged)
+        unjudged = {**item, "status": aggregate.NOT_JUDGED}
+        for metric in metrics if lost or failed else ():
+            if lost or not compare.by_item(metric, [unjudged]):
+                values[metric.name].pop(item["id"], None)
+    return values
 
 
 def answer_of(item: Item) -> dict[str, str | None]:
