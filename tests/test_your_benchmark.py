@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,13 +14,12 @@ import pytest
 
 from lmms_eval_tasks import registry, settings
 from tests.checks import table
-from tests.conftest import REPOSITORY
+from tests.conftest import BIN, REPOSITORY, Launch
 from tests.local_endpoint import LocalEndpoint
 
 pytestmark = pytest.mark.host
 
 PAGE = (REPOSITORY / "docs" / "your_benchmark.md").read_text(encoding="utf-8")
-BIN = Path(sys.executable).parent
 ROWS = [
     {"id": f"v{n // 3}/{n}", "video": f"v{n // 3}", "question": f"Q{n}?", "answer": f"answer {n}"}
     for n in range(9)
@@ -52,28 +50,23 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Environment:
     """Commands in an environment that has the package."""
 
-    def __init__(self, installed: Path, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, installed: Path, folder: Path, launch: Launch) -> None:
+        self.folder, self.launch = folder, launch
         self.variables = {
-            **{name: one for name, one in os.environ.items() if not name.startswith("LMMS_EVAL_")},
             "PYTHONPATH": str(installed),
-            "HF_HUB_OFFLINE": "1",
+            "COLUMNS": "",
             settings.CACHE: str(folder / "cache"),
             settings.DATA: str(folder / "data"),
             settings.MAX_FAILED: "1",
+            settings.JUDGE: "",
+            settings.TABLES: "",
         }
 
-    def run(self, *command: str, code: int = 0, **variables: str) -> str:
+    def run(self, *command: str, code: int = 0, fresh: bool = False, **variables: str) -> str:
         """What a command prints."""
-        done = subprocess.run(
-            [BIN / command[0], *command[1:]],
-            cwd=self.folder,
-            env={**self.variables, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout[-2000:] + done.stderr[-3000:]
+        env = {**self.variables, **variables}
+        done = self.launch([str(BIN / command[0]), *command[1:]], self.folder, env, fresh=fresh)
+        assert done.code == code, done.stdout[-2000:] + done.stderr[-3000:]
         return done.stdout + done.stderr
 
     def results(self, out: Path) -> dict[str, Any]:
@@ -84,8 +77,8 @@ class Environment:
 
 
 @pytest.fixture
-def environment(installed: Path, tmp_path: Path, sample_root: Path) -> Environment:
-    made = Environment(installed, tmp_path)
+def environment(installed: Path, tmp_path: Path, sample_root: Path, launch: Launch) -> Environment:
+    made = Environment(installed, tmp_path, launch)
     (tmp_path / "data" / "toy" / "videos").mkdir(parents=True)
     clip = sample_root / "maia" / "videos" / "1.mp4"
     for row in ROWS:
@@ -122,7 +115,8 @@ def test_it_runs_and_every_command_knows_it(
     interface: tuple[str, ...], environment: Environment, judge: str
 ) -> None:
     out = environment.folder / "out"
-    told = environment.run(*RUN, "--model", "tasks_scripted", *interface, "--judge", judge)
+    model = ("--model", "tasks_scripted", *interface, "--judge", judge)
+    told = environment.run(*RUN, *model, fresh=not interface)
     results = environment.results(out)
     section = results["lmms_eval_tasks"]["toy"]
     (saved,) = out.rglob("*_samples_toy_qa.jsonl")

@@ -168,6 +168,7 @@ def fork(
         os.environ.clear()
         os.environ.update(env)
         os.chdir(cwd)
+        sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
         execute(*command)
         code = 0
     except SystemExit as stop:

@@ -257,12 +257,16 @@ def starts_of(checkpoint: Path) -> list[Start]:
     """
     import torch
     import transformers
+    from transformers.models.auto import modeling_auto
 
     told, _ = transformers.PretrainedConfig.get_config_dict(checkpoint)
-    name, *_ = told.get("architectures") or [""]
-    if (built := getattr(transformers, name, None)) is None:
+    # Qwen2.5-Omni's file names a class that transformers does not have, and some files name none.
+    by_kind = getattr(modeling_auto, "MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES", {})
+    names = [*(told.get("architectures") or ()), by_kind.get(told.get("model_type"))]
+    classes = (getattr(transformers, str(name), None) for name in names)
+    if (built := next(filter(None, classes), None)) is None:
         return []
     with torch.device("meta"):
         model = built._from_config(built.config_class.from_pretrained(checkpoint))
     found = (start(one) for one in model.modules() if hasattr(one, "get_rope_index"))
-    return [one for one in found if one is not None]
+    return list(dict.fromkeys(one for one in found if one is not None))

@@ -60,6 +60,11 @@ class Engine:
                 threading.Thread(target=self._work, name="engine", daemon=True).start()
         return self.result(added)
 
+    def repetition_penalty(self) -> float:
+        """Return the penalty of the checkpoint's generation_config.json; 1 if there is none."""
+        # vLLM also counts its arguments `generation_config` and `override_generation_config`.
+        return float(self._llm.get_default_sampling_params().repetition_penalty)
+
     def result(self, coming: Future[T]) -> T:
         """The result of a future, as soon as it is done.
 

@@ -179,6 +179,21 @@ def whole(name: str, value: int | str) -> int:
         TasksError: it is no whole number.
     """
     try:
-        return int(value)
-    except ValueError:
-        raise TasksError(f"--model_args {name}={value}: expected a whole number") from None
+        number = int(value)
+    except (OverflowError, TypeError, ValueError):
+        number = None
+    if number is None or (isinstance(value, float) and value != number):
+        raise TasksError(f"--model_args {name}={value}: expected a whole number")
+    return number
+
+
+def flag(name: str, value: bool | int | str) -> bool:
+    """Return a model's argument as a bool; a text such as "no" would count as True.
+
+    Raises:
+        TasksError: it is neither a bool nor a text or number that stands for one.
+    """
+    text = str(value).lower()
+    if text not in {"true", "1", "false", "0"}:
+        raise TasksError(f"--model_args {name}={value}: expected True or False")
+    return text in {"true", "1"}

@@ -19,7 +19,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -34,7 +34,7 @@ from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.engine import Engine, EngineEndedError
 from lmms_eval_tasks.models.host_model import HostModel
 from lmms_eval_tasks.models.host_types import Arguments, Medium, ModelRequest, Reply
-from lmms_eval_tasks.models.plan import whole
+from lmms_eval_tasks.models.plan import flag, whole
 from lmms_eval_tasks.models.recipes import IN_FLIGHT
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.replies import refusals
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from transformers import ProcessorMixin
-    from vllm import RequestOutput, SamplingParams
+    from vllm import LLM, RequestOutput, SamplingParams
 
 MOST = 1024  # threads; vLLM runs no more requests at once on the largest GPUs
 BATCHED = 8192  # tokens that vLLM computes at once on most GPUs (its max_num_batched_tokens)
 READERS = 16  # requests whose media are read at once
 KEPT = 2**30  # bytes of media that are kept after a request, for the next ones
 # Generation arguments with the same name in vLLM and lmms-eval that matter if tokens are sampled.
-_DRAWN = ("top_p", "top_k", "min_p", "seed")
+_DRAWN = {"top_p": float, "top_k": int, "min_p": float, "seed": int}
 # Variables that torchrun and accelerate set: an engine that sees them would wait for other
 # processes.
 _LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
@@ -135,13 +135,21 @@ class VLLM(HostModel):
         if longest.isdecimal() and int(longest) > BATCHED:
             # vLLM refuses a video of more tokens than it computes at once.
             engine.setdefault("max_num_batched_tokens", int(longest))
+        if engine.get("trust_remote_code") is not None:
+            engine["trust_remote_code"] = flag("trust_remote_code", engine["trust_remote_code"])
         bounds = {"min_pixels": min_pixels, "max_pixels": max_pixels}
         if pixels := {k: whole(k, value) for k, value in bounds.items() if value is not None}:
-            engine["mm_processor_kwargs"] = (engine.get("mm_processor_kwargs") or {}) | pixels
+            processor = engine.get("mm_processor_kwargs") or {}
+            if not isinstance(processor, Mapping):
+                raise TasksError(
+                    f"tasks_vllm: mm_processor_kwargs={processor}: expected a map, as "
+                    '{"max_pixels": 401408}'
+                )
+            engine["mm_processor_kwargs"] = {**processor, **pixels}
         # The processor of the checkpoint, or its tokenizer, has the chat template.
         try:
             loaded = AutoProcessor.from_pretrained(
-                name, trust_remote_code=bool(engine.get("trust_remote_code"))
+                name, trust_remote_code=engine.get("trust_remote_code") or False
             )
         except (OSError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
@@ -156,6 +164,7 @@ class VLLM(HostModel):
                 f"{name} has no chat template, which tasks_vllm requires to write prompts"
             )
         if enable_thinking is not None:
+            enable_thinking = flag("enable_thinking", enable_thinking)
             # Set on the processor: host/requests/cut_replies.py also reads what the template
             # writes.
             self.processor.apply_chat_template = functools.partial(
@@ -165,7 +174,10 @@ class VLLM(HostModel):
         self._files: files.Files[Loaded] = files.Files(KEPT, lambda read: int(read[0].nbytes))
         self._reading = threading.BoundedSemaphore(READERS)
         with own_gpus(parallel):
-            self._engine = Engine(lambda: LLM(model=name, tensor_parallel_size=parallel, **engine))
+            self._engine = _started(
+                lambda: LLM(model=name, tensor_parallel_size=parallel, **engine)
+            )
+        self._penalty = self._engine.repetition_penalty()
 
     def end_run(self) -> None:
         """Free the GPUs at the end of the run that built this model (host/requests/replies.py)."""
@@ -238,7 +250,7 @@ class VLLM(HostModel):
             _, known = items["video"][0]
             share = len(known["frames_indices"]) / known["total_num_frames"]
             prompt["mm_processor_kwargs"] = {"fps": known["fps"] * share}
-        return prompt, self._params(**sampling(options or {})), _counted(items)
+        return prompt, self._params(**sampling(options or {}, self._penalty)), _counted(items)
 
     def _item(self, kind: str, medium: Image.Image | str, name: str | None) -> Medium:
         if isinstance(medium, Image.Image):
@@ -250,13 +262,29 @@ class VLLM(HostModel):
         if kind == "audio":
             return self._files.get(str(name), lambda _: files.sound(medium))
         with Image.open(medium) as image:
-            return image.convert("RGB")
+            return image.copy()  # vLLM lays transparent pixels on white, as qwen-vl-utils does
 
     def _named(self, kind: str, medium: Image.Image | str) -> str | None:
         """Return the key of a file for our cache and vLLM's; None for a picture in memory."""
         if isinstance(medium, Image.Image):
             return None
         return files.known_as(medium, kind, self._most_frames)
+
+
+def _started(build: Callable[[], LLM]) -> Engine:
+    """Return the running engine.
+
+    Raises:
+        TasksError: vLLM refuses an argument, or its processes end while they start.
+    """
+    try:
+        return Engine(build)
+    except (RuntimeError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())[:300].removesuffix(".")
+        raise TasksError(
+            f"tasks_vllm: vLLM does not start: {why}. All --model_args but max_num_frames, "
+            "min_pixels, max_pixels and enable_thinking are arguments of vllm.LLM"
+        ) from error
 
 
 def _read(name: str, value: str) -> Json:
@@ -317,24 +345,34 @@ def own_gpus(count: int) -> Iterator[None]:
             os.environ["CUDA_VISIBLE_DEVICES"] = visible
 
 
-def sampling(arguments: Arguments) -> Arguments:
+def sampling(arguments: Arguments, penalty: float = 1.0) -> Arguments:
     """Return the arguments of vLLM's SamplingParams for a request's generation arguments.
 
     Decoding is greedy unless `do_sample` or a temperature asks for sampling; `top_p`, `top_k`,
     `min_p` and `seed` count only then. `max_new_tokens` and `until` are kept; without
-    `max_new_tokens` the context is the limit. Beam search is not supported.
+    `max_new_tokens` the context is the limit. `penalty` is the checkpoint's `repetition_penalty`,
+    which transformers applies in greedy decoding too; a request's own replaces it.
+
+    Raises:
+        TypeError, ValueError: a number is none, which an engine may never answer; or beam search
+            is asked for.
     """
+    if (beams := int(arguments.get("num_beams") or 1)) > 1:
+        raise ValueError(f"num_beams={beams}: tasks_vllm has no beam search; leave num_beams out")
     heat = arguments.get("temperature")
     if not arguments.get("do_sample", heat):
         heat = 0.0
     until = arguments.get("until") or []
     found = {
         "temperature": 1.0 if heat is None else float(heat),
-        "max_tokens": arguments.get("max_new_tokens"),
+        "max_tokens": None if (most := arguments.get("max_new_tokens")) is None else int(most),
         "stop": [until] if isinstance(until, str) else [one for one in until if one],
     }
+    if (penalty := float(arguments.get("repetition_penalty") or penalty)) != 1:
+        found["repetition_penalty"] = penalty
     if found["temperature"]:
-        found |= {name: arguments[name] for name in _DRAWN if arguments.get(name) is not None}
+        drawn = {name: (kind, arguments.get(name)) for name, kind in _DRAWN.items()}
+        found |= {name: kind(value) for name, (kind, value) in drawn.items() if value is not None}
     return found
 
 
@@ -370,4 +408,7 @@ def _failed(error: BaseException) -> str:
     """
     # vLLM's error begins with the processor's whole input; its cause is the processor's own error.
     cause = error if isinstance(error, TasksError) else error.__cause__ or error
-    return refusals.model_error(f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}")
+    why = " ".join(str(cause).split())[:300]
+    if "target_sr" in why:  # vLLM knows a rate of sound for those checkpoints alone that take it
+        why = f"the checkpoint takes no sound, which the task sends; leave the task out ({why})"
+    return refusals.model_error(f"{type(cause).__name__}: {why}")

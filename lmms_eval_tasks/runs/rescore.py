@@ -272,45 +272,90 @@ def has_unjudged(benchmark: Benchmark, runs: Sequence[SavedRun], spec: str | Non
 
     stand_in = NoJudge()
     stand_in.config = prepare.judge_config(benchmark, spec, environment(dry_run=True))
-    judged = [one for one in runs if one.task in benchmark.tasks]
+    keeps_verdict = None if spec is not None else keeps
+    judged = [run for run in runs if run.task in benchmark.tasks]
     with judge_run.use(judge_run.from_settings(progress=False)):
         return any(
-            _scored(benchmark, run, stand_in, None if spec is not None else keeps)[2][0]
+            _Scoring(benchmark, run, stand_in, keeps_verdict).has_new()
             for run in judged
             if benchmark.tasks[run.task].judgements
         )
 
 
-def _scored(
-    benchmark: Benchmark,
-    run: SavedRun,
-    judge: Judge,
-    keeps: Callable[[JudgeRequest, Verdict], bool] | None = None,
-) -> tuple[Items, list[str], tuple[int, int]]:
-    """Score a run's items again; `keeps` decides which verdicts stay, by default `given_by`.
+class _Scoring:
+    """The scoring of a saved run's items.
 
-    Returns:
-        The items in the order of their ids, the ids of items that are read differently, and the
-        numbers of new and of kept verdicts.
+    Args:
+        benchmark: the run's benchmark.
+        run: the saved run.
+        judge: the judge of missing verdicts.
+        keeps: decides which saved verdicts stay, by default `given_by`.
+
+    Attributes:
+        task: the run's task.
+        saved: the saved items in the order of their ids.
+
+    Raises:
+        DataError: the task is not one of the benchmark's, or an item lacks a field.
     """
-    task = benchmark.tasks.get(run.task)
-    if task is None:
-        raise DataError(f"{run.file}: {run.task} is not a task of {benchmark.title}")
-    try:
-        if not (stored := saved_items(run)):
-            return (), [], (0, 0)
-        needed = (*task.required_fields, task.cluster_field)
-        for item in stored:
-            if lacking := [name for name in needed if item.get(name) is None]:
-                raise DataError(f"{item['id']} has no `{lacking[0]}`; {MEND}")
-        saved = benchmark.upgrade_items(stored, judged=judge.config.provider != NONE)
-        given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
-    except DataError as error:
-        raise DataError(f"{run.file}: {error}") from None
-    keeps, sources = keeps or given_by(judge), list[VerdictSource]()
 
-    def asker(item: Item) -> VerdictSource:
-        saved_verdicts, judged_text = given[item["id"]]
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        run: SavedRun,
+        judge: Judge,
+        keeps: Callable[[JudgeRequest, Verdict], bool] | None = None,
+    ) -> None:
+        task = benchmark.tasks.get(run.task)
+        if task is None:
+            raise DataError(f"{run.file}: {run.task} is not a task of {benchmark.title}")
+        self.task, self._judge, self._keeps = task, judge, keeps or given_by(judge)
+        self._sources = list[VerdictSource]()
+        try:
+            stored = saved_items(run)
+            needed = (*task.required_fields, task.cluster_field)
+            for item in stored:
+                if lacking := [name for name in needed if item.get(name) is None]:
+                    raise DataError(f"{item['id']} has no `{lacking[0]}`; {MEND}")
+            is_judged = judge.config.provider != NONE
+            self.saved: Items = benchmark.upgrade_items(stored, judged=is_judged) if stored else ()
+            self._given = {
+                item["id"]: (verdicts(item), _judged_text(task, item)) for item in self.saved
+            }
+        except DataError as error:
+            raise DataError(f"{run.file}: {error}") from None
+
+    @property
+    def count_new(self) -> int:
+        """The number of verdicts that the judge was asked for."""
+        return sum(source.count_new for source in self._sources)
+
+    def items(self) -> Items:
+        """Return all items, scored again."""
+        if not self.task.judgements:
+            return list(map(self._score, self.saved))
+        return self._together(ordered_map(self._score, self.saved, self.task.name))
+
+    def has_new(self) -> bool:
+        """Return True if the judge is asked for a verdict; no further item is scored then."""
+        items: list[Item] = []
+        for item in self.saved:
+            items.append(self._score(item))
+            if self.count_new:
+                return True
+        self._together(items)
+        return bool(self.count_new)
+
+    def _together(self, items: Items) -> Items:
+        return scoring.scored_together(self.task, items, self._verdicts_of)
+
+    def _score(self, item: Item) -> Item:
+        # `refused` is determined again.
+        read = {name: value for name, value in item.items() if name != "refused"}
+        return scoring.scored(self.task, read, item["reply"], self._verdicts_of(item))
+
+    def _verdicts_of(self, item: Item) -> VerdictSource:
+        saved_verdicts, judged_text = self._given[item["id"]]
 
         def is_kept(request: JudgeRequest, verdict: Verdict) -> bool:
             """Return True if a saved verdict is kept.
@@ -318,26 +363,30 @@ def _scored(
             With a judge, the answer in the reply must still be the text that was judged.
             """
             text = request.fields.get("candidate", judged_text)
-            same = judge.config.provider == NONE or not judged_text or text == judged_text
-            return same and keeps(request, verdict)
+            is_same = not judged_text or text == judged_text
+            return (is_same or self._judge.config.provider == NONE) and self._keeps(
+                request, verdict
+            )
 
-        sources.append(VerdictSource(judge, saved_verdicts, is_kept))
-        return sources[-1]
+        self._sources.append(VerdictSource(self._judge, saved_verdicts, is_kept))
+        return self._sources[-1]
 
-    def score(item: Item) -> Item:
-        # `refused` is determined again.
-        read = {name: value for name, value in item.items() if name != "refused"}
-        return scoring.scored(task, read, item["reply"], asker(item))
 
-    if not task.judgements:
-        items: Items = list(map(score, saved))
-    else:
-        items = scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
-    pairs = zip(saved, items, strict=True)
+def _scored(
+    benchmark: Benchmark, run: SavedRun, judge: Judge
+) -> tuple[Items, list[str], tuple[int, int]]:
+    """Score a run's items again.
+
+    Returns:
+        The items in the order of their ids, the ids of items that are read differently, and the
+        numbers of new and of kept verdicts.
+    """
+    again = _Scoring(benchmark, run, judge)
+    items = again.items()
+    pairs = zip(again.saved, items, strict=True)
     otherwise = [str(now["id"]) for stored, now in pairs if _is_read_otherwise(stored, now)]
-    new = sum(source.count_new for source in sources)
     total = sum(len(item.get("verdicts") or {}) for item in items)
-    return items, otherwise, (new, total - new)
+    return items, otherwise, (again.count_new, total - again.count_new)
 
 
 def _judged_text(task: Task, item: Item) -> str:

@@ -186,7 +186,7 @@ def test_an_engine_that_is_killed_ends_the_run_and_the_same_command_goes_on(
     assert "Traceback" not in said[said.index(line) - 200 :]
     done = run(command, tmp_path)
     assert done.code == 0, done.stderr[-3000:]
-    (number, of) = re.findall(r"(\d+) of (\d+) replies were kept", done.stderr)[0]
+    (number, of) = re.findall(r"(\d+) of (\d+) replies are taken", done.stderr)[0]
     assert int(number) >= count
     figures.write(
         f"killed: told after {told:.1f} s, ended after {ended:.1f}; kept {number} of {of}"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from transformers import GenerationConfig, RepetitionPenaltyLogitsProcessor
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin, positions
@@ -22,6 +23,7 @@ from tests.engine import checkpoints, figures
 SMALL = {"min_pixels": 12544, "max_pixels": 25088}
 ENGINE = {"max_model_len": 16384, "enforce_eager": True, "dtype": "float32"}
 COMPARED = 6  # requests of a task, by transformers
+PENALTY = 1.2  # of the checkpoint's generation_config.json; Qwen2.5-VL's is 1.05
 # Logits between two tokens that rounding may swap; pixels normalised with other values make it 0.2,
 # wrong positions 8.
 NEAR = 0.01
@@ -100,6 +102,9 @@ def test_a_run_is_what_transformers_makes_of_it(
 
     checkpoints.add()
     folder = tiny.build_checkpoint(family.kind, tmp_path / family.kind)
+    generation = GenerationConfig.from_pretrained(folder)
+    generation.repetition_penalty = PENALTY
+    generation.save_pretrained(folder)
     arguments = ",".join(f"{k}={v}" for k, v in {"pretrained": folder, **ENGINE, **SMALL}.items())
     results = simple_evaluate(
         model="tasks_vllm",
@@ -173,7 +178,10 @@ def against_transformers(model: Any, folder: Path, compared: list[Request]) -> t
 
 
 def logits_of(model: Any, inputs: Any, reply: list[int]) -> torch.Tensor:
-    """The logits of each token of a reply that the model is made to write, [tokens, vocabulary]."""
+    """The penalised logits of each token of a reply that the model is made to write.
+
+    [tokens, vocabulary].
+    """
     length = inputs["input_ids"].shape[1]
     made = model.generate(
         **inputs,
@@ -183,7 +191,10 @@ def logits_of(model: Any, inputs: Any, reply: list[int]) -> torch.Tensor:
         output_logits=True,
         return_dict_in_generate=True,
     )
-    return torch.cat(made.logits)
+    penalised = RepetitionPenaltyLogitsProcessor(PENALTY)
+    tokens = torch.cat([inputs["input_ids"], torch.tensor([reply])], dim=1)
+    steps = [penalised(tokens[:, : length + n], one) for n, one in enumerate(made.logits)]
+    return torch.cat(steps)
 
 
 def processed(processor: Any, prompt: dict[str, Any], **pixels: bool) -> Any:

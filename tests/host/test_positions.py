@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from lmms_eval_tasks.host.requests import request_runner
 from lmms_eval_tasks.models import tiny
 from lmms_eval_tasks.utils.conditions import Kind
 from tests.checks import table
+from tests.engine import checkpoints
 
 IMAGE, VIDEO, BEGIN, TEXT = 11, 12, 13, 14  # tokens; below, kinds: t text, i image, v video
 KINDS = {"t": (0, TEXT), "b": (0, BEGIN), "i": (1, IMAGE), "v": (2, VIDEO)}
@@ -253,6 +255,13 @@ def test_a_checkpoint_is_looked_at_without_its_weights(
     (folder / "config.json").write_text("{", encoding="utf-8")
     monkeypatch.undo()
     assert [one.state for one in model_class._positions(folder)] == ["warning"]
+    checkpoints.add()
+    omni = tiny.build_checkpoint("qwen2_5_omni", tmp_path / "omni")
+    config = json.loads((omni / "config.json").read_text())
+    config["architectures"] = ["Qwen2_5OmniModel"]  # as in the released file
+    (omni / "config.json").write_text(json.dumps(config))
+    (start,) = positions.starts_of(omni)
+    assert (start.family, start.is_off) == ("qwen2_5_omni", False)
     language = tiny.build_checkpoint("gpt2", tmp_path / "gpt2")
     assert positions.starts_of(language) == []
 

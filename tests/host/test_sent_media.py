@@ -131,6 +131,23 @@ def test_questions_at_a_time_wait_for_the_one_that_encodes(
     assert len(reads) == 1
 
 
+def test_the_first_request_leaves_before_the_sixteenth_is_encoded(
+    tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    clips = [write_video(tmp_path / f"{n}.mp4", 16) for n in range(16)]
+    begun: list[int] = []  # the clips whose reading has begun when a request can leave
+
+    def leave(clip: Path) -> None:
+        asked(clip).to_openai_messages({"nframes": 4})
+        begun.append(len(reads))
+
+    with endpoints.right_media(), ThreadPoolExecutor(16) as pool:
+        list(pool.map(leave, clips))
+    assert len(reads) == 16
+    assert begun[0] < 8
+
+
 def test_what_was_used_last_is_kept_up_to_a_size() -> None:
     kept = Files(25, endpoints._length)
     made: list[str] = []

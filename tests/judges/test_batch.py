@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import pytest
 from click.testing import Result
@@ -16,6 +17,7 @@ from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.providers.batch import Results
 from lmms_eval_tasks.judges.providers.exchange import ProviderError
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
+from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.settings import JUDGE_CACHE, JUDGE_RPM, MAX_CALLS, MAX_COST, PRICES
 from tests.checks import refused, table
 from tests.conftest import host
@@ -286,7 +288,11 @@ def test_a_key_is_required_only_to_judge_something(saved, endpoint, monkeypatch)
         assert done.exit_code == (1 if is_ours else 0), done.output
         return f"{done.exception}" if is_ours else done.output
 
-    assert "requires a key: set OPENAI_API_KEY" in judge(saved)
+    with monkeypatch.context() as spied:
+        spy = Mock(wraps=scoring.scored)
+        spied.setattr(scoring, "scored", spy)
+        assert "requires a key: set OPENAI_API_KEY" in judge(saved)
+        assert spy.call_count == 1  # the first item shows that a judge is asked
     judge(saved, "--judge", f"m@{endpoint.url}", "--save", str(judged.logs))
     asked = len(endpoint.chats)
     nothing = f"nothing to judge: every answer of {TASK} has its verdict"

@@ -279,6 +279,13 @@ def test_models_that_look_at_no_times_are_told_the_rate(
         ),
         ({"until": "###"}, {"temperature": 0.0, "stop": ["###"]}),
         ({"until": ["", "\n\n"], "num_beams": 1}, {"temperature": 0.0, "stop": ["\n\n"]}),
+        ({"repetition_penalty": 1.2}, {"temperature": 0.0, "repetition_penalty": 1.2}),
+        ({"repetition_penalty": 1.0}, {"temperature": 0.0}),
+        (
+            {"temperature": 0.5, "seed": 3.0, "top_k": "5"},
+            {"temperature": 0.5, "seed": 3, "top_k": 5},
+        ),
+        ({"temperature": "0", "max_new_tokens": 128.0, "seed": "x"}, {"temperature": 0.0}),
     ],
 )
 def test_sampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -287,6 +294,39 @@ def test_sampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
     found = sampling({"max_new_tokens": 128, **given})
     assert found == {"max_tokens": 128, "stop": [], **expected}
     SamplingParams(**found)
+
+
+@table(
+    "said",
+    [
+        {"seed": "x"},
+        {"seed": [1]},
+        {"top_k": "all"},
+        {"top_p": ""},
+        {"temperature": "hot"},
+        {"num_beams": 4},
+    ],
+)
+def test_no_number_fails_alone(said: dict[str, Any], checkpoint: str, engine: Any) -> None:
+    """vLLM takes such a seed, and its engine then answers nobody and does not end."""
+    lm, docs = model(checkpoint), [{"parts": [text("x")]}]
+    assert refusals.is_model_error(ask(lm, docs, **{"temperature": 0.5, **said})[0])
+    assert ask(lm, docs)[0].text == "A"
+
+
+@table(
+    "checkpoint_says, request_says, penalty",
+    [(1.05, {}, 1.05), (1.05, {"repetition_penalty": 1.0}, 1.0), (1.0, {}, 1.0)],
+)
+def test_a_repetition_penalty_of_the_checkpoint_counts_as_in_transformers(
+    checkpoint_says: float, request_says: Any, penalty: float, checkpoint: str, engine: Any
+) -> None:
+    lm = model(
+        checkpoint, override_generation_config={"repetition_penalty": checkpoint_says, "top_k": 1}
+    )
+    ask(lm, [{"parts": [text("x")]}], **request_says)
+    (asked,) = engine.made[-1].asked
+    assert (asked["params"]["repetition_penalty"], asked["params"]["top_k"]) == (penalty, 0)
 
 
 def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,8 +346,13 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     assert lm.batch_size == model(checkpoint, batch_size="1").batch_size == 256
     assert model(checkpoint, batch_size=3, enable_prefix_caching=False).batch_size == 3
     assert engine.made[-1].given["enable_prefix_caching"] is False
-    with pytest.raises(TypeError, match="nframes"):
-        model(checkpoint, nframes=32)
+    refused(
+        TasksError,
+        "does not start.*nframes.*All --model_args but max_num_frames",
+        model,
+        checkpoint,
+        nframes=32,
+    )
     refused(TasksError, "pretrained=NAME", model, "")
     refused(TasksError, "batch_size=auto", model, checkpoint, batch_size="auto")
     assert model(checkpoint, batch_size=100_000).requests_in_flight == 1024
@@ -351,6 +396,12 @@ def test_pixels_go_to_the_processor(
         ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: not JSON"),
         ({"pretrained": "Org/NoSuch-7B"}, "Org/NoSuch-7B: no processor or tokenizer"),
         ({"pretrained": "no template"}, "has no chat template"),
+        ({"max_num_frames": 8.5}, "max_num_frames=8.5: expected a whole number"),
+        ({"max_num_frames": float("inf")}, "max_num_frames=inf: expected a whole number"),
+        ({"tensor_parallel_size": None}, "tensor_parallel_size=None: expected a whole number"),
+        ({"enable_thinking": "no"}, "enable_thinking=no: expected True or False"),
+        ({"trust_remote_code": "no"}, "trust_remote_code=no: expected True or False"),
+        ({"mm_processor_kwargs": [1], "min_pixels": 9}, "mm_processor_kwargs=[1]: expected a map"),
     ],
 )
 def test_what_cannot_work_is_said_before_the_engine_starts(
@@ -365,7 +416,8 @@ def test_what_cannot_work_is_said_before_the_engine_starts(
 
 
 def test_thinking_is_told_to_the_template_and_to_who_asks_it(checkpoint: str, engine: Any) -> None:
-    lm = model(checkpoint, enable_thinking=False)
+    lm = model(checkpoint, enable_thinking=0, trust_remote_code="false")  # 0: no `is false`
+    assert engine.made[-1].given["trust_remote_code"] is False
     ask(lm, [{"parts": [text("x")]}])
     assert engine.made[-1].asked[0]["prompt"].endswith("no thoughts")
     turn = [{"role": "user", "content": [text("x")]}]
@@ -389,6 +441,8 @@ def test_a_request_fails_alone(
     def check(self: Any, prompt: dict[str, Any]) -> None:
         if "refuse" in prompt["prompt"]:  # what a processor was given must not hide why it failed
             raise ValueError("data=" + "x" * 10_000) from KeyError("the cause")
+        if "deaf" in prompt["prompt"]:  # vLLM 0.32's words
+            raise RuntimeError("Resampling is not supported when `target_sr` is not provided")
         plain_check(self, prompt)
 
     monkeypatch.setattr(engine, "answer", answer)
@@ -405,6 +459,7 @@ def test_a_request_fails_alone(
         "other placeholders": [text("<vi"), text("deo>")],
         "ended it: error": [text("break")],
         "KeyError: 'the cause'": [text("refuse")],
+        "takes no sound": [text("deaf")],
         "validation error": [{"type": "smell", "url": "x"}],
     }
     docs = []

@@ -36,8 +36,18 @@ yaml.FullLoader = yaml.loader.FullLoader = Fast
 """
 
 
+# What a test that does not find its subject raises; the subject's name is in the message.
+_ABSENT = re.compile(
+    r"^E +((?:ImportError|ModuleNotFoundError|NameError|SyntaxError): .+)", re.MULTILINE
+)
+
+
 def outcomes(host: HostCopy, server: warm.Server) -> Mapping[str, set[str]]:
-    """Of each test file of the host's folder: how its tests ended (`passed`, `failed`)."""
+    """How the tests of each file in a host's folder ended: `passed`, `failed`, or what was absent.
+
+    Skipped tests are left out. A test that raises an ImportError or NameError has that message
+    instead of `failed`: it may be red on any host.
+    """
     report = host.folder / "report.xml"
     (host.folder / "conftest.py").write_text(FAST, encoding="utf-8")
     options = ("-p", "no:cacheprovider", "--continue-on-collection-errors")
@@ -48,8 +58,12 @@ def outcomes(host: HostCopy, server: warm.Server) -> Mapping[str, set[str]]:
     for case in ElementTree.parse(report).iter("testcase"):
         name = case.attrib["classname"] or case.attrib["name"]  # a file that can't be imported
         (file,) = re.findall(r"\btest_\w+", name)[:1]
-        bad = any(case.find(kind) is not None for kind in ("failure", "error"))
-        ended.setdefault(file, set()).add("failed" if bad else "passed")
+        bad = [one.text or "" for kind in ("failure", "error") for one in case.findall(kind)]
+        absent = _ABSENT.findall("\n".join(bad))
+        if case.find("skipped") is None:
+            ended.setdefault(file, set()).add(
+                absent[-1] if absent else "failed" if bad else "passed"
+            )
     return ended
 
 

@@ -77,7 +77,9 @@ _NAMED = re.compile(rf"(?<!\w)(?={_CLIP}\d){_ENTRY}{_MORE}", re.IGNORECASE)
 _BARE = re.compile(rf"{_ENTRY}{_MORE}", re.IGNORECASE)
 _CLIP_NUMBER = re.compile(rf"(?<!\w){_CLIP}\d", re.IGNORECASE)
 _RANGE = re.compile(rf"(\d+)(?:{_TO}(?:{_CLIP})?(\d+))?", re.IGNORECASE)
-_NONE = re.compile(r"(?:none|no clips?|n/a|no match(?:ing clips?)?|-)", re.IGNORECASE)
+_NONE = re.compile(
+    r"(?:none(?: of [^\n]*)?|no clips?|n/a|no match(?:ing clips?)?|-)", re.IGNORECASE
+)
 _FINAL = re.compile(r"^[^\w\n]{0,6}final \w{1,20} ?:", re.IGNORECASE | re.MULTILINE)
 _FORM = re.compile(r"^Summary \d+: Clip \d+(?:, Clip \d+)*[ \t\r]*$", re.MULTILINE)
 

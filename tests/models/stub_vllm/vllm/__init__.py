@@ -42,11 +42,13 @@ class SamplingParams:
         top_p: float = 1.0,
         top_k: int = 0,
         min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
         seed: int | None = None,
         stop: list[str] | None = None,
         max_tokens: int | None = 16,
     ) -> None:
         self.given = {name: value for name, value in locals().items() if name != "self"}
+        self.repetition_penalty = repetition_penalty
         right = 0 <= temperature <= 2 and 0 < top_p <= 1 and top_k >= -1 and all(stop or ())
         if not right or (max_tokens is not None and max_tokens < 1):
             raise VLLMValidationError(f"sampling parameters: {self.given}")
@@ -73,6 +75,10 @@ class LLM:
         if self.has_process:
             self._process.start()
         LLM.made.append(self)
+
+    def get_default_sampling_params(self) -> SamplingParams:
+        """Those of the checkpoint's generation_config.json."""
+        return SamplingParams(**self.given.get("override_generation_config", {}))
 
     def enqueue(
         self,

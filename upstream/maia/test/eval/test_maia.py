@@ -79,9 +79,9 @@ def test_absent_and_broken_videos_are_named(monkeypatch, tmp_path):
         *((reply, "B") for reply in ("\\boxed{B}", "<answer>B</answer>", '{"answer": "B", "why": "A is false"}', "The answer is A. Final answer: B", "Risposta finale: B")),
         *((reply, "B") for reply in ("Risposta: B", "La risposta corretta è la B.", "The answer is B. A is correct only for another scene.", "Credo che la risposta corretta sia la B.")),
         *((reply, "B") for reply in ("Non è A, è B", "A è falsa, quindi B.", "Un gatto dorme.\n\nB", "Risposta: B) Il gatto dorme", 'L\'affermazione corretta è "Il gatto dorme".')),
-        *((reply, "B") for reply in ("Option B is correct.", "È vera la B.", "A: falso. B: vero.", "A ✗ B ✅", "Il gatto dorme.", "Risposta: A. Anzi no, la risposta è B.")),
+        *((reply, "B") for reply in ("Option B is correct.", "È vera la B.", "A: falso. B: vero.", "A ✗ B ✅", "Il gatto dorme.", "Risposta: A. Anzi no, la risposta è B.", "La seconda.", "The second statement is correct")),
         *((reply, None) for reply in ("A o B", "Answer: A/B", "B) Il cane corre", "A destra c'è un cane", "Se B fosse vera", "Non è B", "B?", "C", "Non so.", "", "A, anzi B")),
-        *((reply, None) for reply in ("Risposta: A\nRisposta: B", "The user thinks the answer is B.", "A) Il cane corre\nB) Il gatto dorme", "Entrambe", "B. Falso.", "Squadra B è corretta")),
+        *((reply, None) for reply in ("Risposta: A\nRisposta: B", "The user thinks the answer is B.", "A) Il cane corre\nB) Il gatto dorme", "Entrambe", "B. Falso.", "A. B.", "A)B)", "La seconda volta corre", "Squadra B è corretta")),
     ],
 )
 def test_letters(reply, letter):
@@ -100,8 +100,8 @@ def score(doc, reply, *replies, monkeypatch=None):
     ("doc", "reply", "judge", "status", "expected"),
     [
         *((PAIR, "B", (), "ok", 1.0), (PAIR, "Non è B", (), "ok", 0.0), (PAIR, "<think>B", (), "truncated", 0.0), (PAIR, "", (), "empty", 0.0), (PAIR, LOST, (), "request_failed", None)),
-        *((QUESTION, "Un cane.", (said,), "ok", 1.0) for said in ("Correct", " correct.\n", "**Correct**, since it says so")),
-        *((QUESTION, "Un cane.", (said,), "ok", 0.0) for said in ("Incorrect", "INCORRECT\nThe place is another.")),
+        *((QUESTION, "Un cane.", (said,), "ok", 1.0) for said in ("Correct", " correct.\n", "**Correct**, since it says so", '{"correct": true}')),
+        *((QUESTION, "Un cane.", (said,), "ok", 0.0) for said in ("Incorrect", "INCORRECT\nThe place is another.", "Incorrect, the correct answer is a dog.", '{"correct": false}', "correct: false")),
         *((QUESTION, "Un cane.", (None,), "judge_failed", None), (QUESTION, "Mi dispiace, non posso.", ("Incorrect",), "ok", 0.0)),
         *((QUESTION, "", (), "empty", 0.0), (QUESTION, "<think>Un cane", (), "truncated", 0.0), (QUESTION, LOST, (), "request_failed", None)),
     ],
@@ -113,7 +113,7 @@ def test_whose_failure_it_is(monkeypatch, doc, reply, judge, status, expected):
     assert [name for name, record in records.items() if "score" in record] == ([] if expected is None else ["maia_pair_acc" if doc is PAIR else "maia_judge_acc"])
 
 
-@pytest.mark.parametrize("reply", ["Correct or Incorrect", "Correct/Incorrect", "The answer is Correct.", "", "Correctly"])
+@pytest.mark.parametrize("reply", ["Correct or Incorrect", "Correct/Incorrect", "The answer is Correct.", "", "Correctly", "Correct\nIncorrect", "Incorrect\nCorrect", "Correct? No, incorrect.", "Correct?", "Correct, but not all of it.", "Correct: no"])
 def test_what_is_no_verdict(reply):
     with pytest.raises(ValueError):
         utils.read_label(reply)

@@ -181,6 +181,7 @@ def test_claims_first_then_three_dimensions(monkeypatch):
         ("I can't help.", (claims("No."), rating(1, "unsupported"), rating(0, "irrelevant"), rating(5, "consistent")), "ok", [1.0, 0.0, 5.0]),
         ("He waits.", (RuntimeError("down"),), "judge_failed", [None] * 3),
         ("He waits.", ("what?", "what?"), "judge_failed", [None] * 3),
+        ("He waits.", ('{"correct": false}', "I cannot help with that."), "judge_failed", [None] * 3),
         ("He waits.", ('{"claims": "He waits."}', '{"claims": ["He waits.", 1]}'), "judge_failed", [None] * 3),
         ("He waits.", (claims("He."), '{"labels": [{"id": 1e999, "label": "supported"}], "score": 1}', '{"labels": 1, "score": 1}', rating(5, "relevant"), "[" * 9999, '{"score": 1}'), "judge_failed", [None, 5.0, None]),
         ("He waits.", ("what?", claims("He waits."), *[rating(5, labels[0]) for labels in utils.LABELS.values()]), "ok", [5.0] * 3),
@@ -208,6 +209,11 @@ def test_whose_failure_it_is(monkeypatch, reply, judge_replies, status, expected
 def test_a_rating_that_is_none(reply):
     with pytest.raises(ValueError):
         utils.read_rating(reply, "factuality", 1)
+
+
+def test_two_scores_are_none():
+    with pytest.raises(ValueError):
+        utils._object('{"labels": [], "score": 3, "score": 5}')
 
 
 def test_numbers(monkeypatch):

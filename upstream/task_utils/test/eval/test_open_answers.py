@@ -58,11 +58,21 @@ def test_a_judge_is_asked_twice_at_most(monkeypatch, replies, value, asked):
     assert server.asked == [["You judge.", "How many?"], ["You judge.", "How many?\n\nOnce more."]][:asked]
 
 
-def test_the_rest(monkeypatch, tmp_path):
-    (tmp_path / "b.srt").write_text("")
-    monkeypatch.setenv("SOME_DIR", str(tmp_path))
-    assert user_file(("a.srt", "b.srt"), "some", "SOME_DIR") == str(tmp_path / "b.srt")
-    assert user_file(("a.srt",), "some", "SOME_DIR") is None
+def test_a_users_file(monkeypatch, tmp_path):
+    """Not a file of that name in the working directory: another benchmark may have a 7.mp4, too."""
+    for place in ("here/7.mp4", "some/videos/8.mp4", "hub/some/7.mp4"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text("")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    monkeypatch.setenv("SOME_DIR", str(tmp_path / "some"))
+    assert user_file(("7.mp4", "8.mp4"), "some", "SOME_DIR", "videos") == str(tmp_path / "some" / "videos" / "8.mp4")
+    assert user_file(("7.mp4",), "some", "SOME_DIR", "videos") is None
+    monkeypatch.delenv("SOME_DIR")
+    assert user_file(("7.mp4",), "some", "SOME_DIR", "videos") == str(tmp_path / "hub" / "some" / "7.mp4")
+
+
+def test_the_rest():
     assert user_message(["a.mp4"], "Who?") == [{"role": "user", "content": [{"type": "video", "url": "a.mp4"}, {"type": "text", "text": "Who?"}]}]
     assert mean([1, 2]) == 1.5
     assert mean([]) != mean([])

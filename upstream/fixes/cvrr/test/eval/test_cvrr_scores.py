@@ -16,7 +16,7 @@ from lmms_eval.utils import load_yaml_config
 DOC = {"Q": "What is done?", "A": "A cup is washed.", "VideoID": "1.mp4", "DimensionName": "Partial actions"}
 RIGHT = '{"pred": "correct", "score": 4, "reason": "same"}'
 WRONG = '{"pred": "incorrect", "score": 1, "reason": "other"}'
-NO_VERDICTS = ["", "The prediction is correct.", "```python\n" + RIGHT + "\n```", '{"score": 4}', '{"pred": "correct", "score": "four"}', "[1, 2]"]
+NO_VERDICTS = ["", "The prediction is correct.", "```python\n" + RIGHT + "\n```", '{"score": 4}', '{"pred": "correct", "score": "four"}', '{"pred": "correct", "score": 9}', '{"pred": 1, "score": 4}', "[1, 2]"]
 
 
 def _judged(monkeypatch, review):
@@ -55,6 +55,11 @@ def test_an_empty_answer_is_left_out_and_no_failure(monkeypatch):
 def test_another_label_counts_in_the_score_alone(monkeypatch):
     items = [_judged(monkeypatch, one) for one in (RIGHT, WRONG, '{"pred": "partially correct", "score": 4.5}')]
     assert _aggregated(items) == (50.0, 3.0, 0)
+
+
+def test_a_label_in_capitals_is_the_label(monkeypatch):
+    items = [_judged(monkeypatch, one) for one in ('{"pred": "Correct", "score": 4}', '{"pred": " INCORRECT", "score": 0}')]
+    assert _aggregated(items) == (50.0, 2.0, 0)
 
 
 def test_the_group_is_the_mean_of_the_dimensions():

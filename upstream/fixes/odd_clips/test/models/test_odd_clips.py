@@ -24,6 +24,7 @@ def _clip(folder, frames):
         container.mux(stream.encode())
     return path
 
+
 def test_simple_qwen3_vl_reads_an_odd_clip(tmp_path):
     model = MagicMock(spec=qwen3_vl.Qwen3_VL, task_dict={"a": {"test": [{}]}}, max_num_frames=32, interleave_visuals=False, reasoning_prompt=None, batch_size=1, min_pixels=784, max_pixels=12544, system_prompt="")
     model.processor = MagicMock()

@@ -3,6 +3,7 @@ import json
 import os
 import random
 import re
+import unicodedata
 from functools import lru_cache
 from typing import Any, Collection, Iterator, Mapping, Optional, Sequence
 
@@ -148,7 +149,7 @@ def haven_doc_to_visual(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = N
     """Return the pictures in the prompt's order; none of a text proxy."""
     if _is_text(lmms_eval_specific_kwargs):
         return []
-    names = [f"{folder}{stem}.mp4" for folder in (f"{doc['source']}/", "") for stem in (doc["video"], doc["name"]) if stem]
+    names = [f"{doc['source']}/{doc['video']}.mp4", *(f"{folder}{doc['name']}.mp4" for folder in (f"{doc['source']}/", "") if doc["name"])]  # each source has a video_1
     video = user_file(names, "haven", "HAVEN_VIDEO_DIR", "videos")
     if video is None:
         raise FileNotFoundError(f"HAVEN: no file of {doc['id']} ({', '.join(names)}). Set HAVEN_VIDEO_DIR to the folder of the videos.")
@@ -194,29 +195,86 @@ def haven_doc_to_messages(doc: Document, lmms_eval_specific_kwargs: TaskKwargs =
 
 
 def haven_process_results(doc: Document, results: Sequence[str]) -> dict[str, Any]:
-    """Score a reply."""
+    """Score a reply. With --log_samples `read` is what was read of it: an order, the clips of each sentence, or frames."""
     answer, status = answer_of(results[0] if results else "")
-    scores = {} if status == "request_failed" else _SCORES[doc["kind"]](doc, re.sub(r"[*`]", "", answer))
-    record = {"id": doc["id"], "source": doc["source"], "status": status}
+    scores, read = ({}, []) if status == "request_failed" else _SCORES[doc["kind"]](doc, re.sub(r"[*`]", "", answer))
+    record = {"id": doc["id"], "source": doc["source"], "status": status, "read": read}
     return {f"haven_{name}": {**record, "score": value} for name, value in scores.items()} | {"haven_failed": {**record, "failed": status == "request_failed"}}
 
 
+_ARROW = re.compile(r"(?:-{1,3}|={1,2})>|[\u2192\u21d2\u2794]|&gt;|>{2,3}")
+_SHOT = r"[(\[\"']{0,2}(?:shots?[ _#]{0,2})?[0-9]{1,9}(?!\w|\.[0-9])[)\]\"']{0,2}(?: ?\([^()\n>0-9]{1,200}\))?"
+_CHAIN = re.compile(rf"(?<![\w.])(?<!\w-){_SHOT}(?:\s*>\s*{_SHOT})+", re.IGNORECASE)
+_LIST = re.compile(rf"(?m:^)[^0-9\n>]{{0,80}}?(?<!\w){_SHOT}(?: ?, ?{_SHOT})+\W*(?m:$)", re.IGNORECASE)
+_ROWS = re.compile(r"(?m:^)(?:(?:[0-9]+[.)] ?|[-\u2022] ?)?shots?[ _#]{0,2}[0-9]+[.,;]?(?:\n|\Z)){2,}", re.IGNORECASE)
+_DENIED = re.compile(r"(?:\bnot?\b|n't\b)[^.:\n]*\Z", re.IGNORECASE)
+_BACKWARDS = re.compile(r"\b(?:last to (?:the )?first|latest to (?:the )?earliest)\b", re.IGNORECASE)
+
+
 def read_order(reply: str, n: int) -> list[int]:
-    """Return the places of the last chain ("Shot 3 > Shot 1 > 2"), each once."""
-    chains = re.findall(r"(?:shot )?\d+(?:\s*>\s*(?:shot )?\d+)+", reply, re.IGNORECASE)
-    places = map(int, re.findall(r"\d{1,9}", chains[-1] if chains else ""))
-    return list(dict.fromkeys(place for place in places if 1 <= place <= n))
+    """Return the places of the order that a reply states, each once; [] if it states none, or two.
+
+    A chain ("Shot 3 > Shot 1 > 2", also with arrows) counts before a list alone on its lines ("3, 1, 2", one shot a line). Only those with most shots
+    count; of two that differ, the last, if words stand between them. A chain with a tie ("Shot 1, Shot 2 > Shot 3") or a denied one is none.
+    """
+    text, orders = _ARROW.sub(">", reply), []
+    for place in list(_CHAIN.finditer(text)) or [*_LIST.finditer(text), *_ROWS.finditer(text)]:
+        before, after = text[: place.start()].rpartition("\n")[2], text[place.end() :]
+        if place.re is _CHAIN and (re.search(r"[0-9]\W{0,2}[,=/&+<]\s*\Z", before) or re.match(r"\s*[,=/&+<]\s*(?:shots? )?#?[0-9]", after, re.IGNORECASE)):
+            return []
+        is_bare = place.re is _CHAIN and "shot" not in place[0].lower() and re.match(r"[ ,]*\w", after)  # "5 > 3 is true"
+        rows = re.sub(r"(?m)^[0-9]+[.)] ?", "", place[0]) if place.re is _ROWS else place[0]
+        order = list(dict.fromkeys(number for number in map(int, re.findall(r"[0-9]{1,9}", rows)) if 1 <= number <= n))
+        line = f"{before} {after.split(chr(10))[0]}"
+        if not is_bare and not _DENIED.search(before) and not re.search(r"(?i)\brevers", line):
+            orders.append((order[::-1] if _BACKWARDS.search(line) else order, place))
+    most = max((len(order) for order, _ in orders), default=0)
+    orders = [(order, place) for order, place in orders if len(order) == most]
+    differing = [place for order, place in orders if order != orders[-1][0]]
+    if not orders or (differing and not re.search(r"[^\W\d_]", text[differing[-1].end() : orders[-1][1].start()])):
+        return []
+    return orders[-1][0]
 
 
-def _temporal(doc: Document, reply: str) -> dict[str, float]:
+_SENTENCE = re.compile(
+    r"(?:^\W{0,6}(?:[0-9]{1,3}[.)] ?)?|(?<!\w))(?:summary sentence|summary|sentence)[ _#]{0,2}([0-9]{1,3})(?![0-9]|[.,][0-9])[\"')\]]{0,2}(?: \([^()\n]{1,400}\))? ?(?::|=?-?>| - |(?<=\|)|\|(?= )|\n)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RANGE = r"[0-9]{1,9}(?![0-9]|\w|[.:][0-9])(?: ?(?:-{1,2}|\u2013|to|through) ?(?:clips? )?[0-9]{1,9}(?![\w:]))?"
+_BOUNDS = r"([0-9]{1,9})(?: ?(?:-{1,2}|\u2013|to|through) ?(?:clips? )?([0-9]{1,9}))?"
+_CLIPS = rf"{_RANGE}(?:(?: ?[,;&+/] ?(?:and )?| and )(?:clips?[ _#]{{0,2}}{_RANGE}|{_RANGE}(?= ?(?:[,;&+/\n.)\]\"'-]|and\b|\Z))))*"
+
+
+def read_clips(reply: str, n_sentences: int, n_clips: int) -> list[list[int]]:
+    """Return the clips stated for each sentence: those named ("Clip 1, Clip 4", "Clips 2-4"), or numbers alone; [] if there are none.
+
+    A statement ends before the next sentence's name. None is one with a denied clip or a range that runs backwards, or two that differ uncorrected.
+    """
+    stated: dict[int, list[int]] = {}
+    heads = list(_SENTENCE.finditer(reply))
+    for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(reply)]):
+        sentence, body = int(head[1]), re.sub(r"[\"'\[\]{}|]", " ", reply[head.end() : end]).strip()
+        body = re.sub(r"\n[-\u2022\s]*", ", ", re.split(r"\n\s*(?![-\u2022]? ?(?:clips?\b|[0-9]+\b))", body, flags=re.IGNORECASE)[0]).strip(" .,;()")
+        named = [match[0] for match in re.finditer(rf"(?<!\w)clips?[ _#]{{0,2}}{_CLIPS}", body, re.IGNORECASE)]
+        bounds = [(int(first), int(last or first)) for first, last in re.findall(_BOUNDS, ", ".join(named or re.findall(rf"\A{_CLIPS}\Z", body)), re.IGNORECASE)]
+        if re.search(r"(?i)\b(?:not|none|no|except|but)\b|n't\b", body) or any(first > last for first, last in bounds):
+            bounds = []
+        clips = [clip for first, last in bounds for clip in range(first, max(first, min(last, n_clips + 1)) + 1)]
+        is_corrected = re.search(r"(?i)\b(?:correct\w*|final|actually|revised|wait)\b", reply[: head.start()][-80:])
+        stated[sentence] = clips if sentence not in stated or is_corrected or {*clips} == {*stated[sentence]} else []
+    return [stated.get(sentence, []) for sentence in range(1, n_sentences + 1)]
+
+
+def _temporal(doc: Document, reply: str) -> tuple[dict[str, float], list[int]]:
     """Spearman's rho and Kendall's tau-b; places that are left out share the mean of the last ranks."""
     from scipy.stats import kendalltau, spearmanr  # slow to import
 
-    n, order = len(doc["units"]), read_order(reply, len(doc["units"]))
+    n = len(doc["units"])
+    order = read_order(unicodedata.normalize("NFKC", reply), n)
     if len(order) < 2:
-        return {"spearman": 0.0, "kendall": 0.0}
+        return {"spearman": 0.0, "kendall": 0.0}, order
     ranks = [order.index(place) + 1 if place in order else (len(order) + 1 + n) / 2 for place in range(1, n + 1)]
-    return {"spearman": float(spearmanr(ranks, doc["units"]).statistic), "kendall": float(kendalltau(ranks, doc["units"]).statistic)}
+    return {"spearman": float(spearmanr(ranks, doc["units"]).statistic), "kendall": float(kendalltau(ranks, doc["units"]).statistic)}, order
 
 
 def _set_scores(chosen: Collection[int], true: Collection[int]) -> dict[str, float]:
@@ -225,20 +283,19 @@ def _set_scores(chosen: Collection[int], true: Collection[int]) -> dict[str, flo
     return {**shares, "iou": hits / either if either else 1.0, "hit1": float(hits > 0)}
 
 
-def _grounding(doc: Document, reply: str) -> dict[str, float]:
+def _grounding(doc: Document, reply: str) -> tuple[dict[str, float], list[list[int]]]:
     """F1, IoU and Hit@1 of each sentence's clips, and then their mean."""
-    lines = {int(number): clips for number, clips in re.findall(r"(?im)^\W*(?:summary|sentence) (\d{1,9})\W*:(.*)$", reply)}
-    named = [re.findall(r"\d{1,9}", lines.get(place, "")) for place in range(1, 1 + len(doc["sentences"]))]
-    scores = [_set_scores([*map(int, clips)], true) for clips, true in zip(named, doc["sentence_shots"])]  # a clip that does not exist is wrong
-    return {name: mean(score[name] for score in scores) for name in ("f1", "iou", "hit1")}
+    named = read_clips(unicodedata.normalize("NFKC", reply), len(doc["sentences"]), len(doc["units"]))
+    scores = [_set_scores(clips, true) for clips, true in zip(named, doc["sentence_shots"])]  # a clip that does not exist is wrong
+    return {name: mean(score[name] for score in scores) for name in ("f1", "iou", "hit1")}, named
 
 
-def _v2v(doc: Document, reply: str) -> dict[str, float]:
+def _v2v(doc: Document, reply: str) -> tuple[dict[str, float], list[int]]:
     """Precision, recall and F1 of the first K frames of the first JSON array, or of all numbers, as in the authors' code."""
-    array = re.search(r"\[\s*\d+(?:\s*,\s*\d+)*\s*\]", reply)
-    numbers = map(int, re.findall(r"\b\d{1,9}\b", array[0] if array else reply))
+    array = re.search(r"\[\s*[0-9]+(?:\s*,\s*[0-9]+)*\s*\]", reply)
+    numbers = map(int, re.findall(r"\b[0-9]{1,9}\b", array[0] if array else reply))
     chosen = list(dict.fromkeys(number for number in numbers if 1 <= number <= len(doc["picks"])))[: _budget(doc)]
-    return {name: _set_scores(chosen, doc["key_frames"])[name] for name in ("precision", "recall", "f1")}
+    return {name: _set_scores(chosen, doc["key_frames"])[name] for name in ("precision", "recall", "f1")}, chosen
 
 
 _SCORES = {"temporal": _temporal, "grounding": _grounding, "v2v": _v2v}

@@ -12,7 +12,8 @@ from typing import Iterable, NamedTuple, Optional, Sequence
 _re = partial(re.compile, flags=re.IGNORECASE)
 Statement = NamedTuple("Statement", [("letters", frozenset[str]), ("start", int), ("end", int)])  # a place in a reply that names letters
 
-NOUN = r"(?:answer|choice|option|statement|letter|response|prediction|pick|description|conclusione?|(?:correct|right|true) one|ans\.?|risp\.?|risposta|scelta|opzione|alternativa|affermazione|lettera|frase|descrizione|quell[ao] (?:corrett|giust|ver|esatt)[ao])"
+_NOME = r"risp\.?|risposta|scelta|opzione|alternativa|affermazione|lettera|frase|descrizione|quell[ao] (?:corrett|giust|ver|esatt)[ao]"
+NOUN = rf"(?:answer|choice|option|statement|letter|response|prediction|pick|description|conclusione?|(?:correct|right|true) one|ans\.?|{_NOME})"
 RIGHT = r"(?:correct|(?:più )?(?:corrett|giust|esatt|accurat)[ao])"
 TRUE = rf"(?:{RIGHT}|right|true|accurate|ver[ao]|veritier[ao]|(?:the |la |l')?(?:(?:best|correct|right|true) )?(?:answer|choice|option|statement|one|risposta|scelta|opzione|affermazione))"
 FALSE = r"(?:wrong|incorrect|false|untrue|excluded|eliminated|nope|(?:sbagliat|errat|fals|scorrett|incorrett|esclus|scartat|eliminat)[aoei]|da (?:escludere|scartare)|(?:least|less|meno) \w{4,12}|✗)"
@@ -31,8 +32,10 @@ CONTRAST = rf"(?<!\w)(?:non(?: è| sia)?|not|isn't) (?:la |the |option )?\(?(?-i
 INVERTED = rf"(?<!\w)(?:è|e') (?:{RIGHT}|ver[ao]|veritier[ao])(?: ?:)? "
 CLOSING = rf"(?:[.!;] |\n)(?:la |l'|the )?{NOUN} (?=(?-i:[A-Z])[)\]\"'.!]*\Z)|[.!] (?=\((?-i:[A-Z])\)\.?\Z)"
 CONCLUSION = r"(?:\b(?:quindi|dunque|perciò|pertanto|allora|therefore|hence|thus|so),? |[.;!,\n] ?(?:but |ma )?(?:it's|it is|è) )(?=(?:la )?[(\"']*(?-i:[A-Z])[)\]\"'.!]*\Z)"
-VERDICT = rf"(?<!\w)[(\"']?(?-i:(?P<letter>[A-Z]))[)\"']? (?:(?:is|seems|è|e'|sembra) (?:(?:l'|the|l'unica|only|la|il|quella|sola|clearly) ?){{0,3}}(?:{TRUE}(?!\w| (?:of|behind|next|side)\b)|che descrive)|corrisponde|matches|descrive (?:il|corr|meglio))(?![^.!?\n]{{0,80}}\?)"
+_SEEMS = r"(?:is|seems|è|e'|sembra) (?:(?:l'|the|l'unica|only|la|il|quella|sola|clearly) ?){0,3}"
+VERDICT = rf"(?<!\w)[(\"']?(?-i:(?P<letter>[A-Z]))[)\"']? (?:{_SEEMS}(?:{TRUE}(?!\w| (?:of|behind|next|side)\b)|che descrive)|corrisponde|matches|descrive (?:il|corr|meglio))(?![^.!?\n]{{0,80}}\?)"
 JUDGED = _re(rf"(?:{NOUN} )?[(\"']?(?-i:(?P<letter>[A-Z]))[)\"']? ?(?:[:.=-]+|is|è|\)|) ?[\"']?(?:(?P<right>{TRUE}|yes|sì|v|✓)|(?:no|f|{FALSE}))(?!\w)|(?:(?P<first>{TRUE})|{FALSE}) ?: ?(?-i:(?P<named>[A-Z]))(?!\w)")
+ORDINAL = _re(rf"(?:it is |it's |è )?(?:the |la )?(?:(?P<first>first|prima)|seconda?)(?: (?:one|{NOUN}))?(?: {IS} (?:the |la |quella )?{TRUE})?[.!]?")
 WHOLE = _re(
     r"(?:[-•✓] ?|(?:assistant|q1)(?: ?:[ \n]?|\n))?(?P<lead>(?:(?:secondo me|per me|rispondo|solo|only|sure|so|in conclusione|\w{4,12}mente|definitely|probably)[:,]? )?"
     rf"(?:it (?:is|must be) |it's |è |e' |dovrebbe essere )?(?:the |la |l')?(?P<noun>{NOUN} )?)"
@@ -40,7 +43,7 @@ WHOLE = _re(
 LETTER = _re(FILLER + r"[(\"'\[]{0,3}(?P<letter>[A-Z])(?!\w)(?:(?<='.)|(?!'))(?!-\w|\.\w\.|&\w|\+\+)")
 END = {whole: _re(rf"[ \"'>]*(?:\Z|[\n:;!?<|()\]}}\"✓✗]|\.(?!\.)|- |-\Z|{comma})|{REASON}") for whole, comma in ((False, ","), (True, r",(?:\Z|\n)"))}
 SECOND = _re(
-    r"[)\]}\"']*(?:,? ?\(?\b(?:or|oppure|o|che|nor|né|and|ed?) | ?[/|,&+;:<>] ?|[ \n](?!\(?[A-Z][).:]{1,2} ?\w))(?:l'|(?:la|the|option|opzione) ){0,2}[(\"']*(?P<letter>(?-i:[A-Z]))(?!\w|'\w|-\w|\.\w)"
+    r"[)\]}\"']*(?:,? ?\(?\b(?:or|oppure|o|che|nor|né|and|ed?) | ?[/|,&+;:<>] ?|[ \n](?!\(?[A-Z][).:]{1,2} ?\w)|[.)] ?(?=(?-i:[A-Z])[.)]*\Z))(?:l'|(?:la|the|option|opzione) ){0,2}[(\"']*(?P<letter>(?-i:[A-Z]))(?!\w|'\w|-\w|\.\w)"
     rf"(?= ?(?:\Z|[\n.,:;!?)\]}}\"/])| (?:are|sono|is|è)\b(?! {FALSE}))"
 )
 NAME = _re(r"(?: |-)?(?:[♭♯#]|(?:flat|sharp|major|minor|maggiore|minore|bemolle)\b)|\. ?(?-i:[A-Z])\. ?\w")
@@ -88,7 +91,7 @@ def read_letter(answer: str, options: Sequence[str]) -> Optional[str]:
             return _settled(text, item, sorted(statements, key=lambda one: one.end))
     short = {letter for letter, end in _opened(text, item).items() if text[end : end + 1] in (",", ".") and len(item[letter].split()) < 3}
     short = set() if any(f" {item[letter]} " in f" {fold(text)} " for letter in set(item) - short) else short
-    named = {letter for letter, option in item.items() if option == fold(text)} or short
+    named = {letter for letter, option in item.items() if option == fold(text)} or short or {"BA"[bool(match["first"])] for match in [ORDINAL.fullmatch(text)] if match}
     return min(named) if len(named) == 1 and not text.endswith("?") else None
 
 
@@ -117,8 +120,6 @@ def _stated(letters: Iterable[str], text: str, start: int, end: int) -> list[Sta
 def _content(text: str, item: dict[str, str], start: int, at: int, expects: bool = False, whole: bool = False) -> list[Statement]:
     """Return what the text states at `at`: a letter, two, or an option's text; nothing if neither, or if it is denied."""
     match = LETTER.match(text, at)
-    if not match and not expects:
-        return []
     at = match.start("letter") if match else at
     named = _opened(text[at:], item)
     if match:
@@ -133,8 +134,7 @@ def _content(text: str, item: dict[str, str], start: int, at: int, expects: bool
 def _found(text: str, item: dict[str, str], *patterns: str) -> list[Statement]:
     """Return what the places of these patterns state."""
     places = [(pattern, match) for pattern in patterns for match in re.finditer(pattern, text, re.I)]
-    stated = (_stated(m["letter"], text, *m.span()) if pattern is VERDICT else _content(text, item, m.start(), m.end(), pattern in (FORMAL, FINAL, LABEL, HEADING)) for pattern, m in places)
-    return [one for statements in stated for one in statements]
+    return [one for pattern, m in places for one in (_stated(m["letter"], text, *m.span()) if pattern is VERDICT else _content(text, item, m.start(), m.end(), pattern in (FORMAL, FINAL, LABEL, HEADING)))]
 
 
 def _whole(text: str, item: dict[str, str]) -> list[Statement]:

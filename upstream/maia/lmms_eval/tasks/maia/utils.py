@@ -161,9 +161,12 @@ def judge_prompt(doc: Document, answer: str) -> str:
 
 
 def read_label(reply: str) -> bool:
-    """Return True for "Correct"; a ValueError if the reply does not begin with the verdict ("Correct or incorrect" does not)."""
-    label = re.match(r"[\W_]*(correct|incorrect)(?![^\S\n]*[\w/|])", reply, re.IGNORECASE)
-    if label is None:
+    """Return True for "Correct"; a ValueError if the reply does not begin with the verdict, or takes it back ("Correct or incorrect", "Correct? No")."""
+    if field := re.match(r"\W*correct\W{1,4}(true|false)\b", reply, re.IGNORECASE):  # a judge that is used to JSON
+        return field[1].lower() == "true"
+    label = re.match(r"[\W_]*(correct|incorrect)(?![^\S\n]*[\w/|])(?!\W*\?)(?!\W*(?:yes|no|but|however|except|if)\b)", reply, re.IGNORECASE)
+    other = r"\bincorrect\b" if label and label[1].lower() == "correct" else r"^\W*correct\W*$"
+    if label is None or re.search(other, reply[label.end() :], re.IGNORECASE | re.MULTILINE):
         raise ValueError("expected Correct or Incorrect")
     return label[1].lower() == "correct"
 

@@ -369,7 +369,14 @@ def _judged(doc: Document, answer: str) -> tuple[Optional[list[str]], dict[str, 
 
 
 def _object(reply: str) -> Any:
-    return json.loads(reply[reply.index("{") : reply.rindex("}") + 1])
+    return json.loads(reply[reply.index("{") : reply.rindex("}") + 1], object_pairs_hook=_unique)
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; a ValueError if it has a key twice, such as two scores."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return dict(pairs)
 
 
 def read_claims(reply: Mapping[str, Any]) -> list[str]:

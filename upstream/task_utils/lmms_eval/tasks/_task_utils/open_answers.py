@@ -5,13 +5,13 @@ import os
 import re
 import threading
 import unicodedata
+from pathlib import Path
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
 from loguru import logger as eval_logger
 from PIL import Image
 
 from lmms_eval.llm_judge import Request, ServerConfig, get_server
-from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference
 
 # Texts that model classes return for a request that failed.
 _REQUEST_FAILED = re.compile(
@@ -88,9 +88,13 @@ def user_message(visuals: Sequence[Union[str, Image.Image]], text: str) -> list[
 
 
 def user_file(names: Iterable[str], cache_dir: str, env_var: str, *subdirs: str) -> Optional[str]:
-    """Return the first of these files that the user has in the folder `env_var`, or below the caches; None if there is none."""
-    paths = (resolve_media_reference(name, media_type="video", cache_dir=cache_dir, env_vars=(env_var,), extra_subdirs=subdirs) for name in names)
-    return next(filter(os.path.exists, paths), None)
+    """Return the first of these files in the user's folder `env_var`, or in `cache_dir` of HF_HOME if that is not set; None if there is none.
+
+    `media_resolver` looks into the working directory and the shared folders first, where a name such as 7.mp4 may be another benchmark's.
+    """
+    root = Path(os.getenv(env_var) or os.path.join(os.getenv("HF_HOME", "~/.cache/huggingface"), cache_dir)).expanduser()
+    paths = (root / folder / name for name in names for folder in ("", *subdirs))
+    return next((str(path) for path in paths if path.is_file()), None)
 
 
 class Judge:
