@@ -57,7 +57,8 @@ NO_COMMANDS = (  # how indented blocks start that are none
 OTHERS = (  # options of pip, hf, whisper, sbatch, accelerate, inspect, `lmms-eval tasks`
     *("--config-settings", "--local-dir", "--repo-type", "--output_dir", "--output_format"),
     *("--array", "--gres", "--time", "--include-path", "--num_processes"),
-    *("--cpu", "--multi_gpu", "--epochs", "--no-log-images"),
+    *("--cpu", "--multi_gpu", "--epochs", "--no-log-images", "--no-fail-on-error"),
+    *("--time-limit", "--score-on-error"),
 )
 PAST = {Path("CHANGELOG.md")}  # names what was removed: tests/golden/test_interface.py
 

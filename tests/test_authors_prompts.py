@@ -103,7 +103,7 @@ def evaluate(cli_args):
     assert said == ["Well?", "And you?", "Like {'pred': 'correct'}."]
 
 
-ODD = {"bad.py": "def (", "deep.py": "a" + ".b" * 10_000}
+ODD = {"bad.py": "def (", "blank.py": "START = ' '", "deep.py": "a" + ".b" * 10_000}
 
 
 @table(
@@ -147,6 +147,7 @@ ODD = {"bad.py": "def (", "deep.py": "a" + ".b" * 10_000}
         ({"at": "START", "after": "absent"}, "it does not contain 'absent'"),
         ({"at": "START", "needs": ["candidate"]}, r"lacks \['candidate'\]"),
         ({"of": ["@t.yml:kwargs.x"]}, "t.yml: no text under kwargs.x"),
+        ({"at": "START", "in": "blank.py"}, "m: .*blank.py: an empty text"),
         ({"at": "START", "in": "bad.py"}, "invalid syntax"),
         ({"at": "START", "in": "deep.py"}, "m: .*deep.py: .*recursion depth"),
     ],

@@ -203,7 +203,7 @@ def make_task(
             except Exception as error:
                 run.failures[name] = str(error.__cause__ or error)
                 if not videos_as_pictures and "video content" in str(error).lower():
-                    raise TasksError(f"{error} {AS_PICTURES}") from error
+                    raise TasksError(f"{error} ({AS_PICTURES})") from error
                 raise
             run.failures.pop(name, None)
             return state

@@ -125,6 +125,8 @@ def _part(file: Path, part: str, source: Source) -> str:
     except (DataError, ValueError, OSError, SyntaxError, RecursionError, MemoryError) as error:
         raise PromptError(f"{part}: {file}: {error}; the file has an unknown form") from None
     text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
+    if not text.strip():
+        raise PromptError(f"{part}: {file}: an empty text; the file has an unknown form")
     if lost := set(source.get("needs", ())) - placeholders(text):
         raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")
     return text
