@@ -68,6 +68,8 @@ Item = Mapping[str, Any]  # the log's fields of a doc, with the reply and its sc
 Items = Sequence[Item]
 Fields = Mapping[str, object]
 Units = Mapping[str, tuple[str, float]]  # the values that a mean averages: id -> cluster and value
+# The values of a mean of groups' means: id -> group, cluster and value.
+GroupUnits = Mapping[str, tuple[str, str, float]]
 
 # D is a doc, K the doc's fields that the log keeps, and I an item. D and I are contravariant: a
 # metric of items with few fields also serves for items with more fields.
@@ -146,13 +148,16 @@ class Metric(Generic[I]):
     # values, the interval is a t interval and two models are compared in pairs; other metrics get a
     # jackknife over clusters.
     per_unit: Callable[[Sequence[I]], Units] | None = None
+    # If the metric is the mean of groups' means: returns the values that these average, by item or
+    # pool id. The jackknife then sums these values, and does not compute the metric again.
+    per_group_unit: Callable[[Sequence[I]], GroupUnits] | None = None
     is_share: bool = False  # the number lies in 0..1
-    always_interval: bool = False  # True: an interval even without `host_fields` and `per_unit`
 
     @property
     def has_interval(self) -> bool:
         """True if an interval is computed for this metric; for some metrics that takes minutes."""
-        return self.always_interval or self.host_fields is not None or self.per_unit is not None
+        fields = (self.host_fields, self.per_unit, self.per_group_unit)
+        return any(one is not None for one in fields)
 
     def counted_items(self, items: Sequence[I]) -> Sequence[I]:
         """Return the items that count for this metric (`include`)."""

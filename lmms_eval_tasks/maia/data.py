@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 
@@ -67,12 +68,16 @@ def true_letters(video: str, question: MaiaQuestion) -> list[str]:
     model that always answers A solves no pool (docs/metrics.md, Pools).
     """
 
+    return list(_letters("\x1f".join((video, question.category, question.question))))
+
+
+@functools.lru_cache(maxsize=2**13)  # of all questions: their docs are made several times in a run
+def _letters(question: str) -> str:
     def rank(index: int) -> str:
-        identity = "\x1f".join((video, question.category, question.question, str(index)))
-        return hashlib.sha256(identity.encode("utf-8")).hexdigest()
+        return hashlib.sha256(f"{question}\x1f{index}".encode()).hexdigest()
 
     first_half = sorted(range(POOL_SIZE), key=rank)[: POOL_SIZE // 2]
-    return ["A" if index in first_half else "B" for index in range(POOL_SIZE)]
+    return "".join("A" if index in first_half else "B" for index in range(POOL_SIZE))
 
 
 def still() -> bool:

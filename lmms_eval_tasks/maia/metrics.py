@@ -15,6 +15,7 @@ from typing_extensions import ReadOnly
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import (
+    GroupUnits,
     Metric,
     Units,
     accuracies,
@@ -42,16 +43,31 @@ def _category(item: Categorised) -> str:
     return item["category"]
 
 
-def _family(forms: Sequence[Metric[Categorised]]) -> list[Metric[Categorised]]:
-    """Return the metrics `forms` (a share in three forms), `_avg`, and one for each category."""
+def _id(item: Categorised) -> str:
+    return item["id"]
+
+
+def _family(
+    forms: Sequence[Metric[Categorised]], unit: Callable[[Categorised], str]
+) -> list[Metric[Categorised]]:
+    """Return the metrics `forms` (a share in three forms), `_avg`, and one for each category.
+
+    `unit` returns the id of the item's value that the share averages.
+    """
     plain = forms[0]
+
+    def units(items: Sequence[Categorised]) -> GroupUnits:
+        category = {unit(item): _category(item) for item in items}
+        found = plain.per_unit(items) if plain.per_unit else {}
+        return {name: (category[name], *own) for name, own in found.items()}
+
     average = functools.partial(aggregate.mean_of_groups, plain.compute, _category)
-    mean = Metric(f"{plain.name}_avg", average, is_share=True, always_interval=True)
+    mean = Metric(f"{plain.name}_avg", average, is_share=True, per_group_unit=units)
     return [*forms, mean, *split(plain, "category", SLUGS)]
 
 
 PAIRS: list[Metric[PairItem]] = [
-    *_family(accuracies("pair_acc")),
+    *_family(accuracies("pair_acc"), _id),
     # The share of right letters, read by the authors' rule; a reply without a letter is wrong.
     # Items with a language model's scores do not count, since they have no reply.
     Metric(
@@ -59,7 +75,7 @@ PAIRS: list[Metric[PairItem]] = [
         lambda items: aggregate.mean(item["right_authors"] for item in items),
         lambda item: "right_authors" in item,
     ),
-    *_family(pool_accuracies("pool_acc", POOL_SIZE)),
+    *_family(pool_accuracies("pool_acc", POOL_SIZE), aggregate.pool_of),
 ]
 
 
@@ -117,7 +133,7 @@ def _scored(item: OevqaItem) -> bool:
 
 
 ANSWERS: list[Metric[OevqaItem]] = [
-    *_family(accuracies("judge_acc")),
+    *_family(accuracies("judge_acc"), _id),
     *refusals("refusals", {"judge_acc": aggregate.accuracy}),
     _similarity("rouge_1", in_host_table=False),
     _similarity("rouge_l"),

@@ -136,8 +136,9 @@ class MaiaRelease(Release):
         """Return the path of a video's file, which may be missing: videos/5.* for "video5"."""
         names = (video.removeprefix("video"), video, video.capitalize())
         folders = [self.folder / "videos", self.folder / "Videos"]
-        found = [released_files.video_path(folders, name) for name in names]
-        return next((file for file in found if file.is_file()), found[0])
+        found = (released_files.video_path(folders, name) for name in names)
+        is_there = next((file for file in found if file.is_file()), None)
+        return is_there or released_files.video_path(folders, names[0])
 
 
 def data_files(folder: Path) -> list[Path]:

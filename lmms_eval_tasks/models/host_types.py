@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, overload
 
 Doc: TypeAlias = Mapping[str, Any]  # a task's doc, from `process_docs`, in plain types
 Arguments: TypeAlias = dict[str, Any]  # arguments of `simple_evaluate`, by name
@@ -37,10 +37,20 @@ class ModelRequest(Protocol):
     doc: object
 
 
+class Rows(Protocol):
+    """The docs of a task, as `datasets` has them."""
+
+    @overload
+    def __getitem__(self, number: int) -> Doc: ...
+
+    @overload
+    def __getitem__(self, number: list[int]) -> Mapping[str, Sequence[object]]: ...
+
+
 class ModelInstance(Protocol):
     """lmms-eval's `lmms`: a model's instance. Only some have a `client` or a `modality`."""
 
-    task_dict: Mapping[str, Mapping[str, Sequence[Doc]]]
+    task_dict: Mapping[str, Mapping[str, Rows]]
     generate_until: Callable[[list[ModelRequest]], list[Reply]]
     client: object
     modality: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from lmms_eval_tasks import leaderboards
-from lmms_eval_tasks.benchmark import Item, Items, JointMetric, Metric, Task, Units
+from lmms_eval_tasks.benchmark import GroupUnits, Item, Items, JointMetric, Metric, Task, Units
 from lmms_eval_tasks.report import readings
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -72,6 +73,8 @@ class Quantity:
     # If the number is a mean: returns the values that it averages, as Metric.per_unit does.
     units: Callable[[Sequence[TaskItem]], Units] | None = None
     has_interval: bool = True  # True if the results have an interval
+    # If the number is a mean of groups' means: returns its values, as Metric.per_group_unit does.
+    group_units: Callable[[Sequence[TaskItem]], GroupUnits] | None = None
 
     @property
     def published(self) -> leaderboards.Headline | None:
@@ -97,9 +100,32 @@ class Quantity:
                 return None
             videos, values = zip(*found.values(), strict=True)
             return stats.clustered_mean(values, videos, share=self.is_share)
+        if self.group_units is not None:
+            return _of_groups(self.group_units(own), len(own), share=self.is_share)
         if not isinstance(self.compute(own), float):
             return None
         return stats.jackknife(self.compute, own, list(map(cluster, own)), share=self.is_share)
+
+
+def _of_groups(units: GroupUnits, n: int, *, share: bool) -> stats.Interval | None:
+    """Return the interval of the mean of groups' means, from its values and its number of items."""
+    by_video: dict[str, dict[str, list[float]]] = {}
+    for group, video, value in units.values():
+        by_video.setdefault(video, {}).setdefault(group, []).append(value)
+    if not by_video:
+        return None
+    return stats.jackknife(
+        _mean_of_groups, list(by_video.values()), list(by_video), share=share, n=n
+    )
+
+
+def _mean_of_groups(videos: Sequence[Mapping[str, Sequence[float]]]) -> float | None:
+    """Return the mean of the groups' means, from the values of each video by group."""
+    groups: dict[str, list[Sequence[float]]] = {}
+    for by_group in videos:
+        for group, values in by_group.items():
+            groups.setdefault(group, []).append(values)
+    return aggregate.mean(aggregate.mean(chain.from_iterable(own)) for own in groups.values())
 
 
 def of_task(task: Task, metric: Metric) -> Quantity:
@@ -115,7 +141,7 @@ def of_task(task: Task, metric: Metric) -> Quantity:
     def takes(task_item: TaskItem) -> bool:
         return task_item[0] is task and (metric.include is None or metric.include(task_item[1]))
 
-    units = metric.per_unit
+    units, group_units = metric.per_unit, metric.per_group_unit
     return Quantity(
         task.name,
         metric.name,
@@ -125,6 +151,7 @@ def of_task(task: Task, metric: Metric) -> Quantity:
         metric.is_share,
         None if units is None else lambda asked: units(items(asked)),
         metric.has_interval,
+        None if group_units is None else lambda asked: group_units(items(asked)),
     )
 
 

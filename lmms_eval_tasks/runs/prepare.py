@@ -28,6 +28,8 @@ class CheckedData:
         self.loaded = loaded
         self.names = tuple(names)
         self.lost: dict[media.MediaKey, str] = {}  # reason for each failed media job, by its key
+        # Docs by task, from `make_media` until `usable_docs` takes them: making them takes seconds.
+        self.docs: dict[str, Sequence[Doc]] = {}
 
 
 class _CheckedByName(dict[str, CheckedData]):
@@ -171,11 +173,8 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
 def usable_docs(benchmark: Benchmark, name: str) -> list[Doc]:
     """Return a task's docs, without those whose media job failed, each with the field `task`."""
     known = checked(benchmark, [name])
-    return [
-        {**doc, "task": name}
-        for doc in benchmark.docs(known.loaded, name)
-        if _uncut(benchmark, known, doc) is None
-    ]
+    docs = known.docs.pop(name, None) or benchmark.docs(known.loaded, name)
+    return [{**doc, "task": name} for doc in docs if _uncut(benchmark, known, doc) is None]
 
 
 def _uncut(benchmark: Benchmark, checked: CheckedData, doc: Doc) -> MediaJob | None:
@@ -211,7 +210,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
     """
     for benchmark, names in registry.benchmarks_of(tasks):
         data = checked(benchmark, names)
-        docs_of = {name: benchmark.docs(data.loaded, name) for name in names}
+        data.docs = docs_of = {name: benchmark.docs(data.loaded, name) for name in names}
         counts = media.docs_per_task([len(own) for own in docs_of.values()], limit)
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):

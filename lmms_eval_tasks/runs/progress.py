@@ -104,6 +104,8 @@ class RunProgress:
         self.progress = progress or _of_process("", "", "")
         self._file = folder and folder / f"{self.progress.run}.{self.progress.rank}.json"
         self._recent: deque[tuple[float, str]] = deque()  # time and task of replies
+        # Task and status of items since the last version; no lock, which threads would wait for.
+        self._items: deque[tuple[str, Json]] = deque()
         self._first: dict[str, float] = {}  # time when the work on a task's first reply began
         self._last = 0.0  # time of the last reply
         self._lock, self._closed = threading.Lock(), threading.Event()
@@ -160,9 +162,8 @@ class RunProgress:
 
     def add_item(self, task: str, status: Json) -> None:
         """Count a scored reply by the status of its item."""
-        with self._lock:
-            self._counts(task).scored += 1
-            self._counts(task).unparsed += status == "unparsed"
+        if self._file is not None:
+            self._items.append((task, status))
 
     def _counts(self, task: str) -> TaskProgress:
         return self.progress.tasks.setdefault(task, TaskProgress())
@@ -179,6 +180,11 @@ class RunProgress:
         with self._lock:
             while self._recent and self._recent[0][0] < now - RECENT:
                 self._recent.popleft()
+            while self._items:
+                task, status = self._items.popleft()
+                counts = self._counts(task)
+                counts.scored += 1
+                counts.unparsed += status == "unparsed"
             recent = Counter(task for _, task in self._recent)
             for task, counts in self.progress.tasks.items():
                 seconds = now - self._first.get(task, now)

@@ -113,6 +113,7 @@ def jackknife(
     *,
     share: bool = False,
     coefficient: bool = False,
+    n: int | None = None,
 ) -> Interval:
     """Return the interval of any statistic, computed again without each cluster in turn.
 
@@ -129,6 +130,7 @@ def jackknife(
         clusters: each item's cluster, in the same order.
         share: True if the statistic is a share, so that the interval lies in 0..1.
         coefficient: True if the statistic lies in -1..1 (a kappa); its interval is cut there.
+        n: number of items, if each of `items` stands for several.
 
     Returns:
         The interval. `undefined` is the number of groups without which the statistic is undefined.
@@ -157,7 +159,8 @@ def jackknife(
         centre = math.fsum(found) / len(found)
         spread = math.fsum((value - centre) ** 2 for value in found) / len(found)
         variance = (count - 1) * spread
-    made = _interval(estimate, variance, len(items), len(names), count - 1, share=share)
+    n = len(items) if n is None else n
+    made = _interval(estimate, variance, n, len(names), count - 1, share=share)
     if coefficient and made.ends:
         made = replace(made, low=max(-1.0, made.low), high=min(1.0, made.high))
     return replace(made, undefined=undefined)

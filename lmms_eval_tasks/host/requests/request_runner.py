@@ -11,8 +11,9 @@ import queue
 import time
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry, settings
@@ -48,6 +49,7 @@ from lmms_eval_tasks.host.requests.model_replies import (
 # Further variables of the environment, and arguments of lmms-eval, that replies depend on.
 _ADDRESSES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 _CHOSEN = ("force_simple", "gen_kwargs", "system_instruction", "apply_chat_template")
+_AT_ONCE = 256  # docs that are read from the data set together
 # Modules of lmms-eval that log a line at the end of each call.
 _AFTER_CALLS = tuple(f"lmms_eval.models.model_utils.{name}" for name in ("gen_metrics", "progress"))
 
@@ -109,7 +111,10 @@ class RequestRunner:
             other_replies = iter(self._generate([requests[place] for place in others]))
             for place in others:
                 replies[place] = next(other_replies, "")
-        identities = {place: self._known(requests[place]) for place in ours}
+        docs = self._docs([requests[place] for place in ours])
+        identities = {
+            place: self._known(requests[place], doc) for place, doc in zip(ours, docs, strict=True)
+        }
         ids = {place: name for place, (name, _) in identities.items()}
         keys = _each_once({place: key for place, (_, key) in identities.items()})
         waiting: dict[str, list[int]] = {}
@@ -303,12 +308,21 @@ class RequestRunner:
         doc: Doc = self._lm.task_dict[name][split][doc_id]
         return doc
 
-    def _known(self, request: ModelRequest) -> tuple[str, str]:
+    def _docs(self, requests: Sequence[ModelRequest]) -> Iterator[Doc]:
+        """Yield the docs of requests, read from the data set many at a time."""
+        for (name, split), own in groupby(requests, key=lambda one: one.args[-2:]):
+            rows, numbers = self._lm.task_dict[name][split], [one.args[-3] for one in own]
+            for first in range(0, len(numbers), _AT_ONCE):
+                columns = rows[numbers[first : first + _AT_ONCE]]
+                for values in zip(*columns.values(), strict=True):
+                    yield dict(zip(columns, values, strict=True))
+
+    def _known(self, request: ModelRequest, doc: Doc) -> tuple[str, str]:
         """Return the id of a request's doc, and a hash of all that decides its reply but the model.
 
         The hash covers the doc, its text, its system text, its media and the sampling.
         """
-        name, doc = request.task_name, self._doc(request)
+        name = request.task_name
         task = registry.of(name).tasks[name]
         request.doc = task.log_fields(
             doc
