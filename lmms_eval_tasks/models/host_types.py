@@ -37,7 +37,7 @@ class ModelRequest(Protocol):
     doc: object
 
 
-class Rows(Protocol):
+class DocRows(Protocol):
     """The docs of a task, as `datasets` has them."""
 
     @overload
@@ -50,7 +50,7 @@ class Rows(Protocol):
 class ModelInstance(Protocol):
     """lmms-eval's `lmms`: a model's instance. Only some have a `client` or a `modality`."""
 
-    task_dict: Mapping[str, Mapping[str, Rows]]
+    task_dict: Mapping[str, Mapping[str, DocRows]]
     generate_until: Callable[[list[ModelRequest]], list[Reply]]
     client: object
     modality: str

@@ -290,11 +290,14 @@ def _videos(
     """Return the numbers of videos (or other clusters): `asked` in the items, `of` in the data."""
     run_videos, videos = set(), set()
     for name, own in items.items():
-        task, cluster = benchmark.tasks[name], benchmark.tasks[name].cluster_field
-        run_videos |= {item.get(cluster) for item in own}
+        task = benchmark.tasks[name]
+        run_videos |= {item.get(task.cluster_field) for item in own}
         docs = benchmark.docs(loaded, name) if loaded else ()
-        fields = (doc if cluster in doc else task.log_fields(doc) for doc in docs)
-        videos |= {video for one in fields if (video := one.get(cluster)) is not None}
+        videos |= {
+            video
+            for doc in docs
+            if (video := task.log_fields(doc).get(task.cluster_field)) is not None
+        }
     return {"asked": len(run_videos), "of": len(videos)}
 
 
