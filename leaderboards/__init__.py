@@ -101,14 +101,17 @@ class PrintedCell(NamedTuple):
     @property
     def value(self) -> float:
         """The figure in our unit; a TypeError for a dash."""
-        return float(self.figure) * self.scale  # type: ignore[arg-type]
+        return self._scaled(self.figure)  # type: ignore[arg-type]
 
     @property
     def range(self) -> tuple[float, float]:
         """The values that are printed as this figure: half a unit of the last digit each way."""
         figure = self.figure or Decimal(0)
         half = Decimal(5).scaleb(int(figure.as_tuple().exponent) - 1)
-        return float(figure - half) * self.scale, float(figure + half) * self.scale
+        return self._scaled(figure - half), self._scaled(figure + half)
+
+    def _scaled(self, figure: Decimal) -> float:
+        return float(figure * Decimal(str(self.scale)))  # 49.1 % is 0.491, not 0.4910...05
 
 
 @functools.cache
