@@ -50,6 +50,7 @@ OFFLINE = {
 for variable in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, OFFLINE[variable])
 plugin.when_imported("lmms_eval.utils", warm.remember_yamls, plugin.missed)
+plugin.when_imported("lmms_eval.api.model", warm.leave_garbage, plugin.missed)
 
 # A machine that is busy is no failure of a property.
 PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}

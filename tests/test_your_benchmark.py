@@ -62,10 +62,10 @@ class Environment:
             settings.TABLES: "",
         }
 
-    def run(self, *command: str, code: int = 0, fresh: bool = False, **variables: str) -> str:
+    def run(self, *command: str, code: int = 0, **variables: str) -> str:
         """What a command prints."""
         env = {**self.variables, **variables}
-        done = self.launch([str(BIN / command[0]), *command[1:]], self.folder, env, fresh=fresh)
+        done = self.launch([str(BIN / command[0]), *command[1:]], self.folder, env)
         assert done.code == code, done.stdout[-2000:] + done.stderr[-3000:]
         return done.stdout + done.stderr
 
@@ -116,7 +116,7 @@ def test_it_runs_and_every_command_knows_it(
 ) -> None:
     out = environment.folder / "out"
     model = ("--model", "tasks_scripted", *interface, "--judge", judge)
-    told = environment.run(*RUN, *model, fresh=not interface)
+    told = environment.run(*RUN, *model)
     results = environment.results(out)
     section = results["lmms_eval_tasks"]["toy"]
     (saved,) = out.rglob("*_samples_toy_qa.jsonl")
@@ -151,7 +151,11 @@ def test_its_option_is_a_condition_of_its_numbers(environment: Environment) -> N
     assert "LMMS_EVAL_TASKS_TOY_SHORT" in told  # a slip of the pen
 
 
-def test_its_commands_prompts_and_sample(environment: Environment, judge: str) -> None:
+def test_its_commands_prompts_and_sample(
+    environment: Environment, judge: str, sample_root: Path
+) -> None:
+    # Ours, so that its own alone is made.
+    shutil.copytree(sample_root, environment.folder / "cache" / "sample")
     assert "9 questions" in environment.run("lmms-eval-tasks", "toy-size")
     assert "toy_qa" in environment.run("lmms-eval-tasks", "list")
     assert "toy_qa" in environment.run("lmms_eval", "tasks", "list")

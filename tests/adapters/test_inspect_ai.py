@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 from collections.abc import Callable, Mapping
@@ -21,8 +22,10 @@ from tests.local_endpoint import LocalEndpoint
 from tests.report import made
 from tests.utils.metrics import tiny_nltk
 
-inspect_ai = pytest.importorskip(
-    "inspect_ai", reason="inspect-ai is not installed: pip install 'lmms-eval-tasks[inspect]'"
+# Imported by the tests that need it: 8 s, which each worker would spend when it collects.
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("inspect_ai") is None,
+    reason="inspect-ai is not installed: pip install 'lmms-eval-tasks[inspect]'",
 )
 TASKS = (
     *("maia_vsv", "maia_oevqa", "maverix_av", "haven_temporal", "cvrr_es_partial_actions"),
@@ -64,6 +67,7 @@ def on_machine(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def evaluated(name: str, texts: Mapping[tuple[str, str], str], logs: Path, **options: Any) -> Any:
     """The log of a task whose model gives the recorded replies, one after the other."""
+    import inspect_ai
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
     from lmms_eval_tasks.adapters.inspect_ai import make_task
@@ -216,6 +220,7 @@ def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
 
 def test_failures_are_no_scores(on_sample: None, tmp_path: Path) -> None:
     """Of a request, of Inspect's own options, and with other pictures than the default."""
+    import inspect_ai
     from inspect_ai._util.error import PrerequisiteError
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 

@@ -54,9 +54,10 @@ def test_as_many_bytes_as_are_sent(
             "model_args": f"{named},{arguments}".rstrip(","),
             "force_simple": simple,
         }
-        said = [str(line) for line in uploads.of_run(run, tasks, LIMIT)]
+        lines = list(uploads.of_run(run, tasks, LIMIT))
         assert endpoint.requests == []
-        each = _each(run, tasks)
+        said = [str(line) for line in lines]
+        each = [line for line in lines if isinstance(line, uploads.Upload)]
         simple_evaluate(
             **run,
             tasks=tasks,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ from lmms_eval_tasks.runs.progress import (
     TaskProgress,
 )
 from tests.checks import table
-from tests.conftest import BIN, environment
+from tests.conftest import BIN, Launch, environment, host
 from tests.local_endpoint import Fault, LocalEndpoint
 
 NOW = 1_800_000_000.0
@@ -337,21 +338,28 @@ def read_all(end: int) -> str:
     return text.decode()
 
 
+def pid_that_asks(out: Path) -> int:
+    """The process of a run that has replies; 0 before."""
+    written = (one for run in progress.read_progress(out) for one in run)
+    return next((one.pid for one in written if one.last), 0)
+
+
 @pytest.mark.host
-def test_a_run_is_watched_from_another_process(tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache") | {"OPENAI_API_KEY": "none"}
+def test_a_run_is_watched_from_another_process(tmp_path: Path, cache: Path, launch: Launch) -> None:
+    env = environment(cache)
     env.pop("COLUMNS")
     watch, out = [str(BIN / "lmms-eval-tasks"), "watch", "out"], tmp_path / "out"
     with LocalEndpoint(lambda _: Fault(content="A. slow", delay=0.4)) as endpoint:
-        command = [
-            *(str(BIN / "lmms_eval"), "--model", "openai", "--tasks", TASK, "--limit", "200"),
+        command = host(
+            *("--model", "openai", "--tasks", TASK, "--limit", "200"),
             *("--model_args", f"model_version=m,base_url={endpoint.url},num_concurrent=2"),
             *("--log_samples", "--output_path", "out"),
-        ]
-        with (tmp_path / "log").open("w") as log:
-            run = subprocess.Popen(command, env=env, cwd=tmp_path, stdout=log, stderr=log)
-        try:
-            until(lambda: any(p.last for ps in progress.read_progress(out) for p in ps))
+        )
+        with ThreadPoolExecutor(1) as pool:
+            run = pool.submit(launch, command, tmp_path, {"OPENAI_API_KEY": "none", "COLUMNS": ""})
+            until(lambda: pid_that_asks(out) or run.done())
+            assert not run.done(), run.result().stderr[-3000:]
+            pid = pid_that_asks(out)
             before = set(out.rglob("*"))
             once = subprocess.run(
                 watch, env=env, cwd=tmp_path, capture_output=True, text=True, check=True
@@ -368,13 +376,11 @@ def test_a_run_is_watched_from_another_process(tmp_path: Path) -> None:
                 text = read_all(end)
                 assert view.wait(20) == 0
             assert "Traceback" not in text
-            assert run.poll() is None
-        finally:
-            run.kill()
-            run.wait()
+            assert not run.done()
+            os.kill(pid, signal.SIGKILL)
     killed = subprocess.run(
         watch, check=True, env=env, cwd=tmp_path, capture_output=True, text=True
     ).stdout
     assert "killed while generating" in killed
-    assert f"process {run.pid} is gone" in killed
+    assert f"process {pid} is gone" in killed
     assert "run the same command again to continue" in killed
