@@ -13,7 +13,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= 2
+WORKERS ?= 3
 BIN := $(VENV)/bin
 LOG := $(VENV)/install.log
 # uv takes a third of pip's time; where it is not at hand it comes from the index. What it prints: LOG.
@@ -47,7 +47,8 @@ lint: env
 types: env
 	cd $(VENV) && bin/mypy --config-file $(CURDIR)/pyproject.toml
 
-# A file's tests stay in one process: many share runs of the host. Each worker needs about 4 GB.
+# A file's tests stay in one process: many share runs of the host. One worker more than two cores,
+# since some tests wait; each needs about 3 GB.
 # Seconds by file: out/test_seconds.txt.
 unit: env
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 30
