@@ -62,10 +62,10 @@ class Environment:
             settings.TABLES: "",
         }
 
-    def run(self, *command: str, code: int = 0, **variables: str) -> str:
+    def run(self, *command: str, code: int = 0, fresh: bool = False, **variables: str) -> str:
         """What a command prints."""
         env = {**self.variables, **variables}
-        done = self.launch([str(BIN / command[0]), *command[1:]], self.folder, env)
+        done = self.launch([str(BIN / command[0]), *command[1:]], self.folder, env, fresh=fresh)
         assert done.code == code, done.stdout[-2000:] + done.stderr[-3000:]
         return done.stdout + done.stderr
 
@@ -116,7 +116,7 @@ def test_it_runs_and_every_command_knows_it(
 ) -> None:
     out = environment.folder / "out"
     model = ("--model", "tasks_scripted", *interface, "--judge", judge)
-    told = environment.run(*RUN, *model)
+    told = environment.run(*RUN, *model, fresh=not interface)
     results = environment.results(out)
     section = results["lmms_eval_tasks"]["toy"]
     (saved,) = out.rglob("*_samples_toy_qa.jsonl")

@@ -134,11 +134,6 @@ def remember_yamls(utils: ModuleType) -> None:
     utils.load_yaml_config = load_yaml_config
 
 
-def leave_garbage(model: ModuleType) -> None:
-    """Let a run end without two collections of garbage, 0.5 s each among all tests."""
-    model.lmms.clean = lambda self: None
-
-
 # Those by which replies are read: each process that reads one compiles all.
 PATTERNS = """
 import json
@@ -165,7 +160,6 @@ def fork(
     if child:
         return child
     code = 1
-    gc.collect = lambda generation=2: 0  # the host does at the end of each run
     try:
         signal.alarm(timeout)
         for descriptor, path in enumerate(("/dev/null", *outputs)):

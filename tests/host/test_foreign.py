@@ -113,7 +113,8 @@ def test_a_run_of_ours_needs_no_module_that_windows_lacks(
     found = []
     for name, first in (("here", ""), ("there", prelude)):
         out = tmp_path / name
-        run = launch(after(first, [LMMS_EVAL, *asked, "--output_path", str(out)]), out)
+        command = after(first, [LMMS_EVAL, *asked, "--output_path", str(out)])
+        run = launch(command, out, fresh=bool(first))
         assert run.code == 0, run.stderr[-3000:]
         found.append((run.results["results"], [one["failed"] for one in run.samples("maia_vsv")]))
     assert found[0] == found[1]

@@ -267,8 +267,8 @@ STATUSES = {"ok", "unparsed", "refused", "empty"}
 
 @table("piece", {*ARRAYS, *PARTS, *ORDERS, *CLIPS})
 def test_long_replies(piece: str) -> None:
-    """8,000 characters, at which quadratic matching takes many seconds."""
-    text = piece * (8_000 // len(piece)) + "x"
+    """20,000 characters, at which quadratic matching takes minutes."""
+    text = piece * (20_000 // len(piece)) + "x"
     for head in ("", "SUMMARY:", "Summary 1: "):
         read_joint(head + text, 100, 15, 4)
         assert read_frames(head + text, 100, 15).status in STATUSES
