@@ -56,18 +56,18 @@ class Figure(NamedTuple):
     scale: Scale
 
 
-# Unit of a column -> the value of a printed 1, and its scale. Other units are no scores.
+# Unit of a column -> its scale. Other units are no scores.
 _UNITS = {
-    "share": (Decimal(1), Scale("share", "proportion", 0, 1)),
-    "percent": (Decimal("0.01"), Scale("accuracy", "proportion", 0, 1)),
-    "points": (Decimal("0.01"), Scale("difference", "proportion", -1, 1)),
-    "correlation": (Decimal(1), Scale("correlation", "correlation", -1, 1)),
-    "kappa_percent": (Decimal("0.01"), Scale("kappa", "correlation", -1, 1)),
-    "rating": (Decimal(1), Scale("rating", "points", 0, 5)),
-    "rating_change": (Decimal(1), Scale("difference", "points", -5, 5)),
-    "cider": (Decimal(1), Scale("cider", "points", 0, 10)),
-    "clipscore": (Decimal(1), Scale("clipscore", "points", 0, INFINITE)),
-    "clipscore_change": (Decimal(1), Scale("difference", "points", -INFINITE, INFINITE)),
+    "share": Scale("share", "proportion", 0, 1),
+    "percent": Scale("accuracy", "proportion", 0, 1),
+    "points": Scale("difference", "proportion", -1, 1),
+    "correlation": Scale("correlation", "correlation", -1, 1),
+    "kappa_percent": Scale("kappa", "correlation", -1, 1),
+    "rating": Scale("rating", "points", 0, 5),
+    "rating_change": Scale("difference", "points", -5, 5),
+    "cider": Scale("cider", "points", 0, 10),
+    "clipscore": Scale("clipscore", "points", 0, INFINITE),
+    "clipscore_change": Scale("difference", "points", -INFINITE, INFINITE),
 }
 
 
@@ -82,7 +82,7 @@ def of_models(board: Mapping[str, Json]) -> Iterator[Figure]:
                 unit = table.get("unit", board["columns"][cell.column]["unit"])
                 if cell.figure is None or not model or unit not in _UNITS:
                     continue
-                factor, scale = _UNITS[unit]
+                scale = _UNITS[unit]
                 if unit == "rating":
                     low, high = map(int, board["ratings"])
                     scale = scale._replace(low=low, high=high)
@@ -90,5 +90,5 @@ def of_models(board: Mapping[str, Json]) -> Iterator[Figure]:
                 names = cell.row, board["groups"].get(row.get("group", "")), title
                 ours = cell.ours if isinstance(cell.ours, leaderboards.OurNumber) else None
                 task, metric = (ours.task, ours.metric) if ours else ("", cell.column)
-                place, value = tuple(filter(None, names)), float(cell.figure * factor)
+                place, value = tuple(filter(None, names)), cell.value
                 yield Figure(model, line, place, table, task, metric, cell.figure, value, scale)
